@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// One layer of one head: k_pre saves 1 bit by its mean and 0.5 by a KLT, v nothing.
+/// One layer of one head: k_pre saves 1 bit by its mean and 0.5 by a KLT; v saves nothing.
 ModelGains one_layer() {
   ModelGains gains;
   gains.shape = {.states = {StateKind::kKPre, StateKind::kKPost, StateKind::kV},

@@ -52,9 +52,9 @@ Value white(std::size_t seed) {
   };
 }
 
-/// What the noise of a code of kFinestBits adds to variances of mean 1.
+/// The increase of variances of mean 1 by the noise of a code of kFinestBits.
 const double kNoise = std::pow(4, -kFinestBits);
-/// f32 states and that noise, relative to gains of about 1 bit.
+/// f32 states and this noise, relative to gains of about 1 bit.
 constexpr double kClose = 1e-4;
 
 TEST(CodingGain, TheMeanSavesHalfTheLogOfSecondMomentOverVariance) {
@@ -69,7 +69,7 @@ TEST(CodingGain, TheMeanSavesHalfTheLogOfSecondMomentOverVariance) {
 }
 
 TEST(CodingGain, ChannelsSaveTheRatioOfArithmeticAndGeometricMean) {
-  // Head 0: variances 1 and 16, head 1: 16 and 16. Of head 0: 8.5 to 4; of the layer: 12.25 to 8.
+  // Variances: 1 and 16 in head 0, 16 and 16 in head 1. Means in head 0: 8.5 to 4; in the layer: 12.25 to 8.
   const LayerGains gains = gains_of(
       [](auto, auto, auto, std::size_t head, std::size_t token, std::size_t channel) {
         return static_cast<float>((head + channel == 0 ? 1 : 4) * pattern(2 * head + channel + 1, token));
@@ -83,7 +83,7 @@ TEST(CodingGain, ChannelsSaveTheRatioOfArithmeticAndGeometricMean) {
   EXPECT_NEAR(*keys.whole, 0, kClose);
 }
 
-/// Channels 0 and 1 of correlation 0.6, wherever `second` says that the second one lies.
+/// Channels 0 and 1 of correlation 0.6; `second` is the position of the second channel.
 Value correlated(const std::function<bool(StateKind, std::size_t head, std::size_t channel)>& second,
                  const std::function<bool(StateKind, std::size_t head, std::size_t channel)>& first) {
   return [=](std::size_t, std::size_t, StateKind state, std::size_t head, std::size_t token, std::size_t channel) {
@@ -94,7 +94,7 @@ Value correlated(const std::function<bool(StateKind, std::size_t head, std::size
 }
 
 // Two variances 1 of correlation ρ: the product of the eigenvalues is 1 − ρ², and −½ log2(1 − ρ²) bits are shared by
-// all reals that the step looks at.
+// all values of the step.
 TEST(CodingGain, CorrelationCountsInTheStepThatSeesBothChannels) {
   const double bits = -0.5 * std::log2(1 - 0.36);
   const MomentShape shape = shape_of(2, 2, 64);
@@ -122,7 +122,7 @@ TEST(CodingGain, CorrelationCountsInTheStepThatSeesBothChannels) {
 }
 
 TEST(CodingGain, AConstantChannelSavesWhatTheFinestCodeBounds) {
-  // Variances 1 and 0, each above them by ε = ½ · 4⁻⁸: ½ log2(½ + ε) − ¼ log2((1 + ε) ε).
+  // Variances 1 and 0, each increased by ε = ½ · 4⁻⁸: ½ log2(½ + ε) − ¼ log2((1 + ε) ε).
   const LayerGains gains =
       gains_of([](auto, auto, auto, auto, std::size_t token,
                   std::size_t channel) { return static_cast<float>(channel == 0 ? pattern(1, token) : 5.0); },
@@ -145,10 +145,10 @@ TEST(CodingGain, AStateThatNeverChangesHasNothingToSave) {
   EXPECT_THAT(values.layer.tokens, ::testing::Each(0.0));
 }
 
-// x_t = a x_{t−1} + √(1 − a²) w_t has autocovariance a^τ. Two tokens: variances 1 ± a, −¼ log2(1 − a²) bits a real.
-// More: the DCT's variances from that autocovariance. 16 documents of 1,024 tokens, 4 channels: each c(τ) is good to
-// about √((1 + a²) / (1 − a²) / 65536) = 0.01, a gain, whose smallest variance is (1 − a) / (1 + a) = 0.11, to some
-// 0.02.
+// x_t = a x_{t−1} + √(1 − a²) w_t has autocovariance a^τ. Two tokens have variances 1 ± a, which gives −¼ log2(1 − a²)
+// bits per value. For more tokens the DCT's variances follow from that autocovariance. 16 documents of 1,024 tokens, 4
+// channels: each c(τ) is accurate to about √((1 + a²) / (1 − a²) / 65536) = 0.01, and a gain, whose smallest variance
+// is (1 − a) / (1 + a) = 0.11, to some 0.02.
 TEST(CodingGain, BlocksOfAnAutoregressiveProcessSaveWhatItsAutocovarianceSays) {
   constexpr double kMemory = 0.8;
   constexpr std::size_t kTokens = 1024, kChannels = 4;
@@ -189,8 +189,9 @@ TEST(CodingGain, BlocksOfAnAutoregressiveProcessSaveWhatItsAutocovarianceSays) {
 }
 
 TEST(CodingGain, AlongTokensTheMeanIsTheFirstCoefficientUnlessItIsRemoved) {
-  // White noise around 8. About zero the autocovariance is 64 + δ(τ), so that one of 16 coefficients has 16 · 64 + 1
-  // and the others 1: ½ log2 65 − 1/32 log2 1025. Removed, nothing is left. 2,048 tokens: c(τ) good to about 0.02.
+  // White noise around 8. About zero the autocovariance is 64 + δ(τ), so one of 16 coefficients has 16 · 64 + 1 and the
+  // others 1: ½ log2 65 − 1/32 log2 1025. With the mean removed no gain is left. 2,048 tokens: c(τ) is accurate to
+  // about 0.02.
   const MomentShape shape = shape_of(1, 2, 512, {StateKind::kKPre});
   const auto value = [](auto document, auto layer, auto state, auto head, auto token, auto channel) {
     return 8 + white(3)(document, layer, state, head, token, channel);
@@ -292,8 +293,8 @@ TEST(CodingGain, LeavesOutWhatTooFewTokensCannotTell) {
   EXPECT_EQ(gains_of(value, shape_of(2, 4, 12)).states[StateKind::kV].layer.tokens.size(), 2U);  // 2 and 4 tokens
 }
 
-// Nothing can be saved of white noise, so what is measured on average is the optimism: 64 layers of 48 tokens, 8
-// channels. One measurement's standard deviation is below 0.05 bit, the mean's below 0.01.
+// White noise has no gain, so the mean of the measurements is the optimism: 64 layers of 48 tokens, 8 channels. One
+// measurement's standard deviation is below 0.05 bit, the mean's below 0.01.
 TEST(Optimism, IsWhatWhiteNoiseSeemsToSave) {
   const MomentShape shape = shape_of(1, 8, 48, {StateKind::kV});
   double channels = 0, head = 0;
@@ -304,12 +305,12 @@ TEST(Optimism, IsWhatWhiteNoiseSeemsToSave) {
   }
   EXPECT_NEAR(head, optimism(8, 48) - optimism(1, 48), 0.01);
   EXPECT_GT(optimism(8, 48) - optimism(1, 48), 0.05);
-  // The channels' arithmetic mean is over 8 estimates, too: E log of its χ² with 8 · 47 degrees.
+  // The channels' arithmetic mean is also over 8 estimates: E log of its χ² with 8 · 47 degrees.
   EXPECT_NEAR(channels, optimism(1, 48) - optimism(1, 8 * 47 + 1), 0.005);
 }
 
 TEST(IdleShare, FollowsReverseWaterFilling) {
-  // 2 bits each of two components: 4 bits on the first reach 256 · 4⁻⁴ = 1, where the second one lies.
+  // 2 bits for each of two components: 4 bits on the first reach 256 · 4⁻⁴ = 1, the variance of the second.
   EXPECT_EQ(idle_share(std::vector<double>{256, 1}, 2), 0.5);
   EXPECT_EQ(idle_share(std::vector<double>{1, 255}, 2), 0);
   EXPECT_EQ(idle_share(std::vector<double>{1, 1, 1, 1}, 2), 0);

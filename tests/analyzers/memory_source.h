@@ -11,7 +11,7 @@
 
 namespace kvs {
 
-/// A backend that has memory and spectra, and nothing else: analyses of given states need no more.
+/// A backend with only memory and spectra: analyses of given states need no more.
 class MemoryBackend final : public Backend {
  public:
   std::string_view device() const noexcept override { return "cpu"; }

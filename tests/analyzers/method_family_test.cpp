@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-/// Two layers of k_pre and v with those gains in one of them and none in the other; so many tokens that optimism is
+/// Two layers of k_pre and v with these gains in one layer and none in the other, and so many tokens that optimism is
 /// nil.
 ModelGains gains_with(const StateGains& keys, const StateGains& values, std::optional<double> joint) {
   ModelGains gains;
@@ -37,7 +37,7 @@ const FamilyFinding& finding_of(const std::vector<FamilyFinding>& findings, Meth
   return *std::ranges::find(findings, family, &FamilyFinding::family);
 }
 
-// Means over two layers are half of these. Thresholds: 0.25 and 0.1.
+// Means over two layers are half of these. The thresholds are 0.25 and 0.1.
 TEST(MethodFamily, VerdictsFollowTheLargerStatesMeanOverLayers) {
   const ModelGains gains =
       gains_with(state_gains_of(0.52, 0.1, 0.1, 0.42, 0.18, 0), state_gains_of(0, 0.22, 0, 0, 0, 0.6), 0.3);

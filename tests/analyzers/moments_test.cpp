@@ -47,7 +47,7 @@ TEST(Moments, AreSumsOverTheTokensBehindTheSinks) {
   const auto x = [](std::size_t document, StateKind state, std::size_t head, std::size_t token, std::size_t channel) {
     return static_cast<double>(scattered(document, 4, state, head, token, channel));
   };
-  // Whole heads: 0 and 1 of k_pre, then 0 and 1 of v. Pair (3, 1) stands at 3 · 4 / 2 + 1 = 7.
+  // Whole heads: 0 and 1 of k_pre, then 0 and 1 of v. Pair (3, 1) is at index 3 · 4 / 2 + 1 = 7.
   double sum = 0, pair = 0, rotated = 0, lagged = 0, first = 0, last = 0;
   for (std::size_t document = 0; document < 2; ++document) {
     for (std::size_t token = 2; token < 12; ++token) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLength = 16;
 
-/// Bin `bin` of the orthonormal DCT alone, of that amplitude.
+/// Only bin `bin` of the orthonormal DCT, with this amplitude.
 double basis(std::size_t bin, std::size_t token) {
   const double scale = std::sqrt((bin == 0 ? 1.0 : 2.0) / static_cast<double>(kLength));
   return scale * std::cos(std::numbers::pi * static_cast<double>(bin) * (2.0 * static_cast<double>(token) + 1) /

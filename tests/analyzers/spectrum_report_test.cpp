@@ -57,7 +57,7 @@ TEST(SpectrumJson, HoldsEachLayersCurveWithoutDc) {
   const Json& curve = json["states"]["k_pre"]["all_tokens"]["curve"];
   ASSERT_EQ(curve["power"].size(), kLayers);
   ASSERT_EQ(curve["power"][1].size(), curve["bins"].size());
-  // Bins 1 to 16 lie more than a twelfth of an octave apart: bands of their own, where power is bin + 1.
+  // Bins 1 to 16 are more than a twelfth of an octave apart, so each is its own band, with power bin + 1.
   EXPECT_DOUBLE_EQ(curve["bins"][0].get<double>(), 1);
   EXPECT_DOUBLE_EQ(curve["power"][1][0].get<double>(), 2);
   EXPECT_DOUBLE_EQ(curve["bins"][15].get<double>(), 16);
@@ -113,7 +113,7 @@ TEST(SpectrumReport, WritesTheListedFilesAndTheTables) {
   for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
     written.insert(entry.path().filename());
   for (const std::string& name : spectrum_report_files(settings()))
-    if (note.empty() || !name.ends_with(".png")) listed.insert(name);  // where rsvg-convert is there
+    if (note.empty() || !name.ends_with(".png")) listed.insert(name);  // if rsvg-convert is installed
   EXPECT_EQ(written, listed);
 
   const std::filesystem::path tables = directory.path() / "spectrum.h5";

@@ -59,11 +59,11 @@ TEST(SpectrumSummary, FlatnessIsTheRatioOfGeometricAndArithmeticMean) {
 }
 
 TEST(SpectrumSummary, DftBinsCountForTheirMirrorImages) {
-  // 6 samples: bins 0 and 3 stand alone, 1 and 2 for two bins each. Energy 1 + 2·2 + 2·3 + 4 = 15.
+  // 6 samples: bins 0 and 3 represent one bin, bins 1 and 2 two bins each. Energy 1 + 2·2 + 2·3 + 4 = 15.
   const SpectrumSummary even = summarise_power(std::vector<double>{1, 2, 3, 4}, Transform::kDft, 6, true);
   EXPECT_DOUBLE_EQ(even.energy, 15);
   EXPECT_NEAR(even.low_share[4], 5.0 / 15, 1e-14);  // the lowest 2 of 4 bins
-  // 7 samples: only DC stands alone. 1 + 2·(2 + 3 + 4) = 19.
+  // 7 samples: only DC represents one bin. 1 + 2·(2 + 3 + 4) = 19.
   EXPECT_DOUBLE_EQ(summarise_power(std::vector<double>{1, 2, 3, 4}, Transform::kDft, 7, true).energy, 19);
 }
 
@@ -76,7 +76,7 @@ TEST(SpectrumSummary, ASpectrumWithoutEnergyIsAllZeros) {
 }
 
 TEST(SpectrumSummary, RoundingOfAConstantSignalIsNoEnergyWithoutDc) {
-  // What a double FFT leaves beside DC: about (1e-16)² of the whole.
+  // The rounding of a double FFT outside DC: about (1e-16)² of the whole.
   const SpectrumSummary summary = dct_summary({576, 1e-29, 3e-30, 2e-29}, false);
   EXPECT_EQ(summary.energy, 0);
   EXPECT_EQ(summary.bins_for_energy, 0U);

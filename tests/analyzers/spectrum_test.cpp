@@ -172,7 +172,7 @@ TEST_F(SpectrumTest, ADocumentThatFailsLeavesTheSumsAsTheyWere) {
 }
 
 TEST_F(SpectrumTest, ListsChannelsThatNeverChange) {
-  // Channel 2 of k_pre, layer 4, head 1 is constant in every document; channel 3 only in the first one.
+  // Channel 2 of k_pre, layer 4, head 1 is constant in every document; channel 3 only in the first document.
   MemorySource source(2, kHeads, kTokens, kHeadDim,
                       [](auto document, auto layer, auto state, auto head, auto token, auto channel) {
                         const bool here = state == StateKind::kKPre && layer == 4 && head == 1;

@@ -1,4 +1,4 @@
-// Decoding with a cache beside the full one: tokens per second, a token at a time, after a text of so many tokens.
+// Decoding with a cache and with the full cache: tokens per second, one token at a time, after a text of TOKENS tokens.
 //
 // Usage: decode_bench MODEL TOKENS STEPS METHOD [NAME=VALUE ...]
 //        decode_bench MODEL TOKENS STEPS elitekv CONFIG
@@ -25,7 +25,7 @@ struct Speed {
   kvs::CacheBytes bytes;
 };
 
-/// The cache of METHOD and its settings; of elitekv that of a config.
+/// Returns the cache of METHOD with its settings; for elitekv the cache of a config.
 kvs::Cache cache_of(const kvs::Model& model, const kvs::ModelSource& source, const std::string& method,
                     const std::vector<std::string>& settings, std::size_t tokens) {
   const kvs::ModelConfig& config = model.config();

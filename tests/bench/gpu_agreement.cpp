@@ -1,6 +1,6 @@
-// How far the GPU is from the CPU on one document, f32: NLL, spectra, RoPElite picks (p = 2), FAEDKV Δ; and
-// that layers streamed through the device give the same bits. One line of JSON on stdout; exit status 1 if a bound is
-// broken.
+// Measures the differences between GPU and CPU on one document in f32: NLL, spectra, RoPElite picks (p = 2), FAEDKV Δ.
+// Checks that layers streamed through the device give the same bits. Prints one line of JSON on stdout; exit status 1
+// if a bound is broken.
 //
 // Usage: gpu_agreement MODEL [TEXT | -] [TOKENS = 512] [DEVICE = cuda]        (-: ids of a fixed sequence)
 #include <algorithm>
@@ -90,8 +90,8 @@ Results run(const kvs::ModelSource& source, const std::string& device, const std
   return results;
 }
 
-/// The largest difference, relative to the expected value where `relative`.
-/// @throws Error kData where a difference is not finite: no maximum would show it.
+/// Returns the largest difference, relative to the expected value if `relative`. @throws Error kData if a difference is
+/// not finite, because no maximum would show it.
 template <class T>
 double largest_difference(const std::vector<T>& found, const std::vector<T>& expected, bool relative) {
   if (found.size() != expected.size())
@@ -110,7 +110,7 @@ double largest_difference(const std::vector<T>& found, const std::vector<T>& exp
   return worst;
 }
 
-/// The NLL of two passes with room for two layers and the head: all layers are read anew in each.
+/// The NLL of two passes with space for two layers and the head: each pass reads all layers again.
 std::vector<float> streamed_nll(const kvs::ModelSource& source, const std::string& device,
                                 const std::vector<std::int32_t>& ids) {
   const auto backend = kvs::make_backend(device, kvs::DType::kF32);

@@ -1,11 +1,11 @@
-// How far two files of results lie apart, as one line of JSON on stdout: the same run's captures, or files of arrays,
-// from two devices. It measures; gpu_programs.py holds the bounds.
+// Prints the differences between two files of results as one line of JSON on stdout: captures, or files of arrays, of
+// the same run on two devices. gpu_programs.py holds the bounds.
 //
 // Usage: gpu_compare A.h5 B.h5        B is the reference
-// Captures: headers, documents and tokens must be equal. Per kind of states `norm`, the largest ‖a − b‖ / ‖b‖ of a
-// dataset, and `row`, the largest ‖a − b‖ of one head's token over ‖b‖ of that token or, if larger, the root mean
-// square of these, each with where it is; of the NLL the largest difference. Other files: the largest |a − b| / |b| of
-// a value.
+// Captures: headers, documents and tokens must be equal. Each kind of states has `norm`, the largest ‖a − b‖ / ‖b‖ of
+// a dataset, and `row`, the largest ‖a − b‖ of one head's token over ‖b‖ of that token or, if larger, the root mean
+// square of these, each with its position; the NLL has the largest difference. Other files: the largest |a − b| / |b|
+// of a value.
 #include <hdf5.h>
 
 #include <algorithm>
@@ -148,7 +148,7 @@ bool is_capture(const char* path) {
 }
 
 int compare_files(int, char** argv) {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are told in one line
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // an error is reported in one line
   const Json result = is_capture(argv[2]) ? compare_captures(argv[1], argv[2]) : compare_arrays(argv[1], argv[2]);
   std::printf("%s\n", kvs::dump_json(result, -1).c_str());
   return 0;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs kvspectrum and kvcalibrate on the CPU and on a device and compares everything that they write.
+"""Runs kvspectrum and kvcalibrate on the CPU and on a device and compares all of their outputs.
 
 Usage: gpu_programs.py BIN MODEL ... [--text FILE] [--device cuda] [--scratch /dev/shm/kvs-gpu] [--jobs N]
 
-MODEL is a GGUF file (with --text), a folder, or a file of tests/golden/parity, of which make_model makes a tiny model. The
-first one gets every check, the others those of their arithmetic. A line for every model and for every check that fails
-(--verbose: for all), with the worst difference, where it is and its bound; a line of JSON for every model; exit status 1 if
-a check fails. Needs Python's standard library only. No figure is looked at.
+MODEL is a GGUF file (with --text), a folder, or a file of tests/golden/parity, from which make_model makes a tiny model.
+The first model gets every check, the others the checks of their arithmetic. Prints a line for every model and for every
+failed check (--verbose: for all) with the worst difference, its position and its bound, and a line of JSON for every
+model; exit status 1 if a check fails. Needs only Python's standard library. Figures are not compared.
 """
 import argparse
 import concurrent.futures
@@ -22,28 +22,29 @@ import subprocess
 import sys
 import time
 
-# Bounds. NLL in nats, spectra relative, changes of perplexity: what is aimed at. A state: f32 products of k terms, two
-# orders of summation, differ by about sqrt(k) 2^-24, 2e-6 at k = 1,536; seven products in each of 30 layers, adding up
-# like noise, make 3e-5: three times that (oneDNN's kernels for AVX-512 and SSE4.1 are 3e-6 apart on SmolLM2). One head's token may be ten times worse than all. Stored in f16 each of the two
-# values is rounded, 2^-11 each.
+# Bounds. NLL in nats, spectra relative, changes of perplexity: the targets. A state: f32 products of k terms in two
+# orders of summation differ by about sqrt(k) 2^-24, 2e-6 at k = 1,536. Seven products in each of 30 layers, adding up
+# like noise, make 3e-5; the bound is three times that (oneDNN's kernels for AVX-512 and SSE4.1 are 3e-6 apart on
+# SmolLM2). One head's token may be ten times worse than all. Stored in f16, each of the two values is rounded, 2^-11
+# each.
 NLL, SPECTRUM, DELTA = 2e-3, 1e-3, 2e-3
 NORM = {"f32": 1e-4, "f16": 1e-4 + 2**-10}
 ROW = {"f32": 1e-3, "f16": 1e-3 + 2**-10}
-# bf16 against f32, mean NLL of some 600 tokens: on the CPU SmolLM2 is 2e-3 apart, and of the tiny models none more.
+# bf16 against f32, mean NLL of some 600 tokens: on the CPU SmolLM2 differs by 2e-3, and no tiny model differs by more.
 BF16 = 2e-2
-SINGULAR = 1e-3  # of the largest one; they follow from second moments of f32 states
+SINGULAR = 1e-3  # of the largest value; they follow from second moments of f32 states
 SECONDS = 300  # for one program
 
 
 class Failed(Exception):
-    """A program that did not do what it should, in one line."""
+    """A program with an unexpected result, described in one line."""
 
 
 class Checks:
-    """One model's checks; lines are kept, to be printed together."""
+    """Checks of one model; lines are kept, to be printed together."""
 
     def __init__(self, name):
-        self.name, self.lines, self.failed, self.worst, self.count = name, [], [], {}, 0  # worst: what -> value, bound
+        self.name, self.lines, self.failed, self.worst, self.count = name, [], [], {}, 0  # worst: name -> value, bound
 
     def holds(self, what, good, text):
         self.count += 1
@@ -62,7 +63,7 @@ class Checks:
         return f"{'FAIL' if self.failed else 'ok  '} {self.name:10} {self.count - len(self.failed)} of {self.count} checks hold{tail}"
 
     def attempt(self, what, work):
-        """A check that cannot be made is one that fails; the others go on."""
+        """Runs a check. A check that cannot run counts as failed; the other checks continue."""
         try:
             work()
         except (Failed, OSError, KeyError, IndexError, TypeError, ValueError, subprocess.TimeoutExpired) as error:
@@ -72,7 +73,7 @@ class Checks:
 class Model:
     def __init__(self, options, path, scratch):
         self.options, self.real = options, path.endswith(".gguf")
-        self.full = path == options.models[0]  # every check; the others' outputs take the same ways
+        self.full = path == options.models[0]  # every check; the other models take the same code paths
         self.name = "SmolLM2" if self.real else os.path.splitext(os.path.basename(path.rstrip("/")))[0]
         self.folder = os.path.join(scratch, self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -106,7 +107,7 @@ class Model:
         return [command, "--model", self.path, *self.text, "--window", window, "--documents", documents, "--device", device]
 
     def each(self, program, command, window, documents, *more, out=None):
-        """The command on both devices; the outputs' paths, the device's first."""
+        """Runs the command on both devices. Returns the outputs' paths, the device's first."""
         paths = []
         for role, device in (("device", self.options.device), ("cpu", "cpu")):
             paths.append(self.at(f"{role}-{out}"))
@@ -207,7 +208,7 @@ class Model:
         self.checks.holds("--weights-budget, capture", same, "the same bytes" if same else "other bytes")
 
     def killed(self):
-        """SIGKILL once the journal holds a document; then --resume."""
+        """Kills with SIGKILL once the journal holds a document, then runs --resume."""
         for lines in (6, 3, 2):
             for suffix in ("", ".partial", ".journal", ".lock", ".manifest.json"):
                 if os.path.exists(self.at("killed.h5" + suffix)):

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Sets what gpu-test.sh found beside what is aimed at, and the ceilings of the GPU beside both.
+"""Compares the results of gpu-test.sh with the targets, and both with the ceilings of the GPU.
 
 Usage: gpu_report.py REPORT.json RESULTS.jsonl ...   (tables on stdout; later results replace earlier ones of their kind)
 
-Beside the report it writes gemm_table.txt: the fastest algorithm of each product for which cuBLASLt's first proposal is not it. A
-program reads it with KVS_GEMM_TABLE; src/kernels/cuda/gemm_table.h holds the one that is built in.
+Also writes gemm_table.txt next to the report: the fastest algorithm of each product whose fastest is not cuBLASLt's
+first proposal. A program reads it with KVS_GEMM_TABLE; src/kernels/cuda/gemm_table.h holds the built-in table.
 """
 import json
 import os
 import sys
 
 GEOMETRIES = ("llama2-7b", "llama3-8b", "qwen2.5-7b")
-REQUIRED = GEOMETRIES[:2]  # what is aimed at names these
-WORTH = 1.02  # a proposal that is faster than the first by less than the times' spread is no reason to leave it
+REQUIRED = GEOMETRIES[:2]  # targets name these
+WORTH = 1.02  # a proposal that is faster by less than the spread of the times does not replace the first
 
 
 def newest(results):
@@ -28,7 +28,7 @@ class Report:
         self.rows = []
 
     def line(self, what, aim, needed, compute, text="{:.2f}"):
-        """compute(): (value, whether it is met), called if all results needed are there."""
+        """compute() returns (value, whether it meets the target). It is called if all results that it needs exist."""
         if any(result is None for result in needed):
             found, state = "", "unmeasured"
         else:
@@ -44,7 +44,8 @@ class Report:
 
 
 def ceilings(by):
-    """The highest rates seen in any run: TFLOP/s of bf16 products of random numbers, GB/s of copies (read and written)."""
+    """Returns the highest rates in any run: TFLOP/s of bf16 products of random numbers, GB/s of copies (read and
+    written)."""
     results = [result for sections in by.values() for result in sections.values()]
     highest = lambda *keys: max((result[key] for result in results for key in keys if key in result), default=None)
     return {"gemm": highest("peak_tflops", "gemm_tflops"), "copy": highest("copy_gb_per_second", "torch_copy_gb_per_second")}
@@ -95,7 +96,7 @@ def speeds(report, name, sections, peak):
 
 
 def figures(name, sections, top):
-    """Rows for docs/performance.md: what, ours, Transformers or ceiling, command."""
+    """Returns rows for docs/performance.md: measurement, ours, Transformers or ceiling, command."""
     get, rows = sections.get, []
     if prefill := get("prefill"):
         torch = get("torch_prefill")
@@ -121,7 +122,7 @@ def figures(name, sections, top):
 
 
 def products(name, gemm):
-    """Lines of what cuBLASLt proposes, and those of the table for what is worth it."""
+    """Returns lines of cuBLASLt's proposals, and the lines of the table for those that pay."""
     lines, table = [], []
     for shape in gemm["shapes"]:
         if rates := shape.get("proposals_tflops"):
@@ -134,7 +135,7 @@ def products(name, gemm):
 
 
 def profile(name, ours, theirs):
-    """A table of a layer's operations, ours beside Transformers'; either may be None."""
+    """Returns a table of a layer's operations, ours and Transformers'; either may be None."""
     layer = lambda side: {what: time / side["layers"] * 1e6 for what, time in side["operations"].items() if what not in ("embedding", "head")} if side else {}
     own, other = layer(ours), layer(theirs)
     text = lambda value: f"{value:,.0f}" if value else ""

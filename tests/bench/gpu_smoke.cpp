@@ -1,6 +1,6 @@
-// Whether a device works at all, in seconds: its memory, a product, attention, an FFT, an SVD, a tiny model's loss,
-// each against the CPU. A line for each piece as it begins and ends, so that a hang shows its place; then a line of
-// JSON. Exit status 1 if a piece is wrong, that of the error if there is no usable device.
+// Checks in seconds that a device works: its memory, a product, attention, an FFT, an SVD, a tiny model's loss, each
+// against the CPU. Prints a line when each piece begins and ends, so that a hang shows its place; then a line of JSON.
+// Exit status 1 if a piece is wrong; the status of the error if there is no usable device.
 //
 // Usage: gpu_smoke MODEL [DEVICE = cuda]
 #include <algorithm>
@@ -31,7 +31,7 @@ class Smoke {
   Smoke(std::string model, std::string device) : model_(std::move(model)), device_(std::move(device)) {}
 
   int run() {
-    // Without these two nothing else can run: their errors end the program.
+    // Without these two no other piece can run: their errors end the program.
     std::printf("device ...\n");
     const auto memory = [](Backend& backend) {
       return download(backend, uploaded<2>(backend, random_values(1 << 20, 1), {1 << 10, 1 << 10}).view());
@@ -63,7 +63,7 @@ class Smoke {
     return doubles(download(backend, y.view()));
   }
 
-  /// Long enough for cuDNN where it is allowed.
+  /// Long enough for cuDNN where cuDNN is allowed.
   static std::function<Values(Backend&)> attention(const char* kernel) {
     return [kernel](Backend& given) {
       ::setenv("KVS_ATTENTION", kernel, 1);
@@ -129,7 +129,7 @@ class Smoke {
     double worst = found.size() == expected.size() ? 0 : INFINITY;
     for (std::size_t n = 0; n < std::min(found.size(), expected.size()); ++n) {
       const double apart = std::abs(static_cast<double>(found[n]) - static_cast<double>(expected[n]));
-      worst = apart <= worst ? worst : apart;  // NaN counts as the worst
+      worst = apart <= worst ? worst : apart;  // NaN counts as the worst difference
     }
     const bool holds = worst <= tolerance;
     if (!holds) failed_.push_back(name);

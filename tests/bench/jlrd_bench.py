@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""CalibrationOps::svd against torch.linalg.svd on one matrix in one run: seconds of each and how far the values differ.
+"""CalibrationOps::svd against torch.linalg.svd on one matrix in one run: seconds of each and the difference of the values.
 
 Usage: jlrd_bench.py build/cpu/bin/svd_bench [--rows 4096] [--columns 7168] [--rank 2048] [--threads N] [--repeats 1]
 
@@ -34,7 +34,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         matrix.numpy().tofile(f"{folder}/matrix.f32")
         command = [o.program, f"{folder}/matrix.f32", str(o.rows), str(o.columns), str(o.rank), f"{folder}/values.f64"]
-        for _ in range(o.repeats):  # by turns, so that both see the same machine
+        for _ in range(o.repeats):  # in turns, so that both see the same machine
             ours = min(ours, float(subprocess.check_output(command, env=os.environ | {"OMP_NUM_THREADS": str(o.threads)})))
             start = time.perf_counter()
             reference = torch.linalg.svd(matrix, full_matrices=False).S

@@ -1,5 +1,5 @@
-// The CPU backend's operations at the shapes of SmolLM2-135M, 2,048 tokens, beside plain oneDNN products of the same
-// FLOPs. GFLOPS and GBps are those of the fastest iteration: other programs may share the machine.
+// The CPU backend's operations at the shapes of SmolLM2-135M, 2,048 tokens, compared with plain oneDNN products of the
+// same FLOPs. GFLOPS and GBps are those of the fastest iteration: other programs may share the machine.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ void best_of(benchmark::State& state, double amount, const char* unit, Work&& wo
   state.counters["best_ms"] = best * 1e3;
 }
 
-/// oneDNN alone: one primitive, all threads, the weight in the layout it prefers.
+/// oneDNN alone: one primitive, all threads, the weight in oneDNN's preferred layout.
 struct PlainProduct {
   PlainProduct(DType type, std::size_t m, std::size_t n, std::size_t k)
       : engine(dnnl::engine::kind::cpu, 0), stream(engine) {
@@ -109,7 +109,7 @@ void attention(benchmark::State& state) {
   best_of(state, 2.0 * static_cast<double>(kQueryHeads * kHeadDim * tokens * tokens), "GFLOPS", run);
 }
 
-/// The same FLOPs as two dense products per head of half the keys.
+/// Two dense products per head of half the keys, with the same FLOPs.
 void plain_attention_products(benchmark::State& state) {
   const auto tokens = static_cast<std::size_t>(state.range(1));
   PlainProduct scores(type_of(state), tokens, tokens / 2, kHeadDim), mix(type_of(state), tokens, kHeadDim, tokens / 2);

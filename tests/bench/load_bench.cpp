@@ -3,7 +3,7 @@
 // Usage: load_bench MODEL [f32 | bf16] [repeats = 5]
 //
 // Prints the best wall time and its processor time (all threads) of opening (everything checked, no weight read), of
-// the digest and of loading, and the peak of resident memory while loading beside the weights' own bytes.
+// the digest and of loading, and the peak of resident memory while loading, without the weights' own bytes.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Times best_of(int repeats, const std::function<void()>& work) {
   return best;
 }
 
-/// A line of /proc/self/status in MiB: "VmHWM:" is the peak since reset_peak(), "VmRSS:" the present.
+/// Returns a line of /proc/self/status in MiB: "VmHWM:" is the peak since reset_peak(), "VmRSS:" the current value.
 double status_mebibytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {

@@ -1,5 +1,5 @@
-// Writes a model with random weights at a real model's geometry, for tests of scale where no weights can be had; or a
-// tiny one of the architecture that a file of tests/golden/parity describes, f32, weights by a formula.
+// Writes a model with random weights at a real model's geometry, for tests of scale without real weights; or a tiny
+// model of the architecture that a file of tests/golden/parity describes, in f32, with weights by a formula.
 //
 // Usage: make_model GEOMETRY FOLDER [bf16 | f16 | f32] [seed = 0] [layers = the geometry's]
 //        make_model FILE.json FOLDER

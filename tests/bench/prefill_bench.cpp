@@ -1,10 +1,10 @@
-// Prefill of one sequence beside its GEMM-bound rate, both measured in this run.
+// Prefill of one sequence and its GEMM-bound rate, both measured in this run.
 //
 // Usage: prefill_bench MODEL [tokens = 2048] [f32 | bf16] [repeats = 5]
 //
 // GEMM-bound: the summed times of oneDNN's matrix products of every weight of the pass at its real shape (weights
 // packed, head included) plus Q Kᵀ and P V as plain products at half of tokens² (the causal half). In bf16 on a
-// processor without bf16 products they are those in f32, which compute the same sums.
+// processor without bf16 products these are f32 products, which compute the same sums.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -30,7 +30,7 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Best time of one [rows, inner] x [inner, columns] product, f32 output.
+/// Returns the best time of one [rows, inner] x [inner, columns] product, f32 output.
 double product_seconds(dnnl::memory::dim rows, dnnl::memory::dim columns, dnnl::memory::dim inner,
                        dnnl::memory::data_type type, int repeats) {
   using dnnl::memory;

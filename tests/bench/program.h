@@ -8,9 +8,8 @@
 
 namespace kvs::bench {
 
-/// main() of a program of this folder: `run` with at least `least` arguments, and what it throws as one line on stderr
-/// and an exit status.
-/// @param usage  begins with the program's name
+/// main() of a program of this folder: calls `run` with at least `least` arguments, and reports an exception as one
+/// line on stderr and an exit status. @param usage  begins with the program's name
 inline int run_program(int argc, char** argv, int least, const std::string& usage, int (*run)(int, char**)) {
   const std::string name = usage.substr(0, usage.find(' '));
   if (argc - 1 < least) {

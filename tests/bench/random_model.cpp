@@ -24,7 +24,7 @@ constexpr std::array kGeometries{
     ModelGeometry{"tiny-qwen2", "Qwen2ForCausalLM", "qwen2", 3, 48, 6, 1, 8, 80, 300, 512, 1e6, 1e-6, true, true},
 };
 
-/// One tensor and where its data begin in its file.
+/// One tensor and the offset of its data in its file.
 struct Tensor {
   std::string name;
   std::vector<std::uint64_t> shape;
@@ -89,7 +89,7 @@ std::uint64_t stream_of(const std::string& name, std::uint64_t seed) {
   return hash;
 }
 
-/// A file whose errors carry its name.
+/// A file whose error messages include its name.
 class File {
  public:
   explicit File(const std::filesystem::path& path) : path_(path), stream_(path, std::ios::binary) { check(); }

@@ -12,7 +12,7 @@ namespace kvs {
 
 /// The sizes of a decoder of the Llama family.
 struct ModelGeometry {
-  std::string_view name;        // what --geometry calls it
+  std::string_view name;        // the name for --geometry
   std::string_view hf_class;    // config.json: architectures[0]
   std::string_view model_type;  // config.json
   std::size_t layers, d_model, query_heads, kv_heads, head_dim, d_ff, vocabulary, context;
@@ -20,9 +20,9 @@ struct ModelGeometry {
   bool qkv_bias = false, tied_head = false;
 };
 
-/// Real models' geometries and tiny ones.
+/// Geometries of real models and tiny ones.
 std::span<const ModelGeometry> model_geometries();
-/// @throws Error kUsage with the known names.
+/// @throws Error kUsage that lists the known names.
 const ModelGeometry& model_geometry(std::string_view name);
 
 struct RandomModelOptions {

@@ -58,7 +58,8 @@ void per_token(benchmark::State& state, std::size_t tokens, Work&& work) {
   state.counters["ms_per_token"] = best * 1e3 * kLayers / static_cast<double>(tokens);
 }
 
-/// Σ_{i ≥ j} |Σ_c δ_c|^power over the chunks other than `rotated` (none if kChunks), by its definition.
+/// Σ_{i ≥ j} |Σ_c δ_c|^power over the chunks other than `rotated` (no chunk is rotated if it is kChunks), by its
+/// definition.
 double score_error(const Layer& layer, std::size_t head, std::size_t rotated_chunk, double power) {
   const RopeTable table = layer.table();
   const auto rotated = [&](const float* x, std::size_t token) {

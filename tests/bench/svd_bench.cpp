@@ -29,7 +29,7 @@ std::vector<double> read_matrix(const std::string& path, std::size_t size) {
   return {values.begin(), values.end()};
 }
 
-/// The largest |x · v_k − u_k σ_k| / ‖x‖ over a sample of M's rows x and of the singular triplets.
+/// Returns the largest |x · v_k − u_k σ_k| / ‖x‖ over a sample of M's rows x and of the singular triplets.
 double projection_error(TensorView<const double, 2> m, const SingularValues& svd, std::size_t rank) {
   constexpr std::size_t kStride = 101;
   const std::size_t columns = m.extent(1);

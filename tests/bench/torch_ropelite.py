@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seconds of one round of RoPElite's search done the plain way in PyTorch f32: for every layer, query head and candidate
+"""Times one round of RoPElite's search done the plain way in PyTorch f32: for every layer, query head and candidate
 chunk, the T x T score difference to the fully rotated scores, after one eager forward pass. A search of r elite chunks takes
 r such rounds; the public code runs them at 2,048 tokens, one forward pass a round.
 
@@ -46,7 +46,8 @@ def main():
             for h in range(heads):
                 target = rotated_q[h] @ rotated_k[h // group].T
                 for c in range(half):
-                    # rotate chunk c (and what was picked before), leave the rest: one whole score matrix per candidate
+                    # rotate chunk c (and the chunks picked before), leave the rest: one whole score matrix per
+                    # candidate
                     mixed_q, mixed_k = q[h].clone(), k[h // group].clone()
                     for channel in (c, c + half):
                         mixed_q[:, channel] = rotated_q[h, :, channel]

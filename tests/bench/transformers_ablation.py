@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Seconds per variant of a FAEDKV in-place ablation done the plain way: one Transformers forward per (layer, chunk), with a
+"""Times a variant of a FAEDKV in-place ablation done the plain way: one Transformers forward per (layer, chunk), with a
 hook that drops one DFT chunk of K (after RoPE) and V. Times a few variants spread over the layers.
 
 Usage: transformers_ablation.py MODEL.gguf --text FILE [--tokens 1024] [--chunks 22] [--dtype float32|bfloat16] [--variants 6]

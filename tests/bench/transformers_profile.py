@@ -1,4 +1,4 @@
-"""Where the time of a decoder's layers goes in Transformers, by the operations that gpu_speed's profile names."""
+"""Times the operations of a decoder's layers in Transformers, under the names of gpu_speed's profile."""
 import collections
 import statistics
 import time
@@ -7,7 +7,7 @@ import torch
 
 
 class HostEvent:
-    """What a CUDA event does, for a device whose operations are done when they return."""
+    """Replaces a CUDA event on a device whose operations are complete when they return."""
 
     def record(self):
         self.at = time.perf_counter()
@@ -17,7 +17,7 @@ class HostEvent:
 
 
 class LayerTimes:
-    """Events before and after each module of the layers of a Llama-like model; nothing waits within a pass."""
+    """Records events before and after each module of the layers of a Llama-like model; nothing waits within a pass."""
 
     def __init__(self, model, device):
         self.cuda, self.spans = device == "cuda", []

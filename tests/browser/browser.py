@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its DevTools protocol over a pipe: nothing but Python's library is needed."""
+"""Drives a headless Chromium by its DevTools protocol over a pipe; needs only Python's library."""
 
 import base64
 import json
@@ -12,12 +12,12 @@ KEYS = {"Enter": 13, "Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "Ar
 
 
 def program():
-    """The first browser that is installed, or None."""
+    """Returns the first browser that is installed, or None."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 class Browser:
-    """One page. What it logs, and every request that it makes, is kept in `messages` and `requests`."""
+    """One page. `messages` keeps its log, and `requests` every request that it makes."""
 
     def __init__(self):
         self.messages, self.requests, self._number, self._buffer = [], [], 0, b""
@@ -87,7 +87,7 @@ class Browser:
             self.requests.append(event["params"]["request"]["url"])
 
     def open(self, path, width=1600, height=1000, dark=False):
-        """Loads a file at a width in CSS pixels and waits until it is there."""
+        """Loads a file at a width in CSS pixels and waits until it is loaded."""
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.send("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
@@ -96,21 +96,21 @@ class Browser:
             pass
 
     def run(self, script):
-        """The value of an expression in the page."""
+        """Returns the value of an expression in the page."""
         result = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(result["exceptionDetails"]["exception"].get("description", script))
         return result["result"].get("value")
 
     def press(self, key):
-        """A key goes down and up, as from a keyboard."""
+        """Presses and releases a key, as from a keyboard."""
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
             self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=KEYS[key],
                       **(text if kind == "keyDown" else {}))
 
     def picture(self, path, selector=None, scale=1, height=None):
-        """A PNG of the page, or of an element."""
+        """Returns a PNG of the page, or of an element."""
         box = self.run(f"(() => {{ const b = ({f'document.querySelector({selector!r})' if selector else 'document.body'})"
                        ".getBoundingClientRect(); return {x: b.x + scrollX, y: b.y + scrollY, width: b.width, "
                        "height: b.height}; })()")

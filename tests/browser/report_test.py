@@ -23,7 +23,7 @@ FIGURES = ["comparison-0", "evaluations-0", "task-0", "task-0-full"] + [
     "scores-0-kept", "budget-0", "elite-0-shares", "elite-0-head-0", "elite-0-head-1", "ablation-0-map", "ablation-0-scaled",
     "ablation-0-intervals"]
 
-# Text that is shown, with less contrast than WCAG's AA asks for.
+# Finds visible text with less contrast than WCAG's AA asks for.
 LOW_CONTRAST = """(() => {
   const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
   const luminance = (colour) => {
@@ -52,7 +52,7 @@ LOW_CONTRAST = """(() => {
 
 
 def make_report(kvspectrum, outputs, folder, change=lambda name, result: None):
-    """report.html in `folder`, of the outputs after change(name, result)."""
+    """Makes report.html in `folder` from the outputs after change(name, result)."""
     results = folder / "results"
     results.mkdir()
     for path in outputs.glob("*.json"):
@@ -65,7 +65,7 @@ def make_report(kvspectrum, outputs, folder, change=lambda name, result: None):
 
 
 def with_markup(name, result):
-    """Markup wherever a result has a name of its own."""
+    """Puts markup wherever a result has a name of its own."""
     if "model" in result:
         result["model"]["name"] = HOSTILE
     if name == "comparison.json":
@@ -148,7 +148,7 @@ class ReportPage(unittest.TestCase):
         self.browser.open(self.page)
 
         def sorted_column(name):
-            """What the column of the table of most cells holds after one press of its button, and after two."""
+            """Returns the column of the table of most cells after one press of its button, and after two."""
             header = ("Array.from(document.querySelectorAll('#comparison th'), (t) => t)"
                       f".findLast((t) => t.textContent === '{name}' && t.querySelector('button'))")
             cells = ("(() => { const h = %s, n = Array.from(h.parentElement.children).indexOf(h); return "
@@ -161,7 +161,7 @@ class ReportPage(unittest.TestCase):
 
         rising = ["0.000500", "0.0150", "0.0250", "0.0400"]
         self.assertEqual(list(sorted_column("KL")), [rising, rising[::-1]])
-        for cells in sorted_column("KL \u00d7 best"):  # what is missing stays last
+        for cells in sorted_column("KL \u00d7 best"):  # missing values stay last
             self.assertIn("80.0", cells[0])
             self.assertEqual(set(cells[1:]), {"\u2013"})
 

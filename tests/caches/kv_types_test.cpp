@@ -1,4 +1,5 @@
-// Stores by their engines' names: bytes and values of independent implementations, and which rows they refuse.
+// Storage types by their engines' names: bytes and values of independent implementations, and the rows that they
+// refuse.
 #include "caches/kv_types.h"
 
 #include <gtest/gtest.h>

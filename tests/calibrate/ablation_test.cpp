@@ -27,7 +27,7 @@ class AblationPasses : public ::testing::Test {
       for (auto& token : tokens) token = static_cast<std::int32_t>((token * (n + 2) + n) % 61);
     }
   }
-  /// Goes on with the journal `name` if it is there.
+  /// Continues with the journal `name` if it exists.
   AblationTable ablate_into(const std::string& name) {
     const auto path = tiny_.folder / name;
     Journal journal = std::filesystem::exists(path) ? Journal::resume(path, {}) : Journal::create(path, {});
@@ -73,7 +73,7 @@ TEST_F(AblationPasses, DecidedChunksGetNoMoreDocuments) {
   const AblationTable table = ablate_into("decided");
   EXPECT_LT(table.passes(), 80U);
   EXPECT_EQ(progress_.back(), (std::pair{table.passes(), table.passes()}));
-  // What the first two documents decide has two.
+  // Decisions from the first two documents need two documents.
   const auto order = shuffled_documents(kDocuments, 0);
   const auto early = judge_layers(plan_, table.sums(kChunks, std::span(order).first(2)));
   const AblationResult result = ablation_result(table.sums(kChunks));

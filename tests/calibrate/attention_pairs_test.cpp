@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-/// Six channels a head, of which four turn: two chunks, and two channels that never turn.
+/// Six channels per head, four of which are rotated: two chunks, and two channels that are never rotated.
 struct PairStates {
   static constexpr std::size_t kHeads = 2, kTokens = 9, kDim = 6, kChunks = 2, kFeatures = 3 * kChunks;
 
@@ -40,7 +40,7 @@ struct PairStates {
   RopeTable table() const {
     return {{std::span<const float>(cosine), {kTokens, kChunks}}, {std::span<const float>(sine), {kTokens, kChunks}}};
   }
-  /// The pair's features, and its score as the last.
+  /// The pair's features, and its score as the last element.
   std::vector<double> features(std::size_t head, std::size_t i, std::size_t j) const {
     const float *const x = &q[(head * kTokens + i) * kDim], *const y = &k[j * kDim];
     std::vector<double> result(kFeatures + 1);
@@ -102,14 +102,14 @@ TEST(AttentionPairs, AreTheCovariancesOfFeaturesUnderEachQuerysWeights) {
 
 TEST(AttentionStatistics, GramsAreOfRotatedMinusUnrotatedScores) {
   AttentionStatistics statistics({{0}, 2, 1, 1}, {{}}, 0);
-  // Of one chunk: the features' covariances of each query head.
+  // The features' covariances of each query head, for one chunk.
   statistics.pairs = {5, 2, 0, 2, 3, 0, 0, 0, 1, 7, 1, 0, 1, 2, 0, 0, 0, 1};
   EXPECT_EQ(statistics.grams(0, Granularity::kQueryHead), (std::vector<double>{5 - 2 * 2 + 3, 7 - 2 * 1 + 2}));
   EXPECT_EQ(statistics.grams(0, Granularity::kKvHead), (std::vector<double>{4 + 7}));
 }
 
 TEST(QueryTurns, FindTheFactorThatARotationAmountsTo) {
-  // Two chunks; of the second t = 0.5 a − 0.25 b exactly, and a and b are independent.
+  // Two chunks; in the second t = 0.5 a − 0.25 b exactly, and a and b are independent.
   std::vector<double> pairs(36);
   const TensorView<double, 2> gram(pairs, {6, 6});
   std::mt19937 random(1);
@@ -125,7 +125,7 @@ TEST(QueryTurns, FindTheFactorThatARotationAmountsTo) {
   ASSERT_EQ(turns.size(), 2U);
   EXPECT_EQ(turns[0], 1.0);
   EXPECT_NEAR(std::abs(turns[1] - std::complex<double>(0.5, 0.25)), 0, 0.01);
-  // The score of turned queries: (0.5 + 0.25i) (q₁ + i q₂) makes 0.5 a − 0.25 b of a = q·k and b = q₂k₁ − q₁k₂.
+  // The score of rotated queries: (0.5 + 0.25i) (q₁ + i q₂) makes 0.5 a − 0.25 b of a = q·k and b = q₂k₁ − q₁k₂.
   std::vector<float> rows{9, 1, 9, 2};  // q of both chunks
   const std::complex<double> exact[] = {1, {0.5, 0.25}};
   turn_rows(exact, rows, 1);

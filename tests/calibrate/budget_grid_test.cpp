@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// The values of a parameter that a method's grid has in a room.
+/// Returns the values of a parameter in a method's grid for a budget.
 std::set<int> tried(const char* method, const BudgetRoom& room, const char* parameter) {
   std::set<int> values;
   for (const Json& settings : budget_grid(method).settings(room)) values.insert(settings.at(parameter).get<int>());
@@ -37,15 +37,15 @@ TEST(BudgetGrid, RecentTokensOfFaedkvLeaveRoomForChunksAndSinksThatAreGiven) {
   EXPECT_EQ(most(half), 256 - 10 - 8);
   half.given = {{"chunks", 22}, {"sinks", 64}};
   EXPECT_EQ(most(half), 256 - 64 - 35);  // a 22nd of 768 tokens is less than 35
-  half.given = {{"chunks", {22, 30}}};   // of layers: the grid's own reckoning
+  half.given = {{"chunks", {22, 30}}};   // of layers: the grid computes them itself
   EXPECT_EQ(most(half), 256 - 10 - 8);
-  // 96 chunks need as many bins, of twice as many tokens.
+  // 96 chunks need 96 bins, of 192 tokens.
   EXPECT_EQ(most({.tokens = 1024, .rows = 1000, .later = 256}), 768 - 2 * 96 - 10 - 8);
 }
 
 TEST(BudgetGrid, LeavesKeysOrValuesTheirLowestChunkAlone) {
   const std::vector<Json> all = budget_grid("faedkv").settings({.tokens = 1024, .rows = 256, .later = 128});
-  ASSERT_EQ(all.size(), 12U);  // of four shares of recent tokens
+  ASSERT_EQ(all.size(), 12U);  // for four shares of recent tokens
   const Json lowest = Json::array({0});
   for (std::size_t n = 0; n < all.size(); ++n) {
     EXPECT_EQ(all[n].at("recent"), all[n / 3 * 3].at("recent"));
@@ -81,14 +81,14 @@ std::vector<double> proposed_gammas(const Spectrum& spectrum, const Json& settin
   return gammas;
 }
 
-// Where m of ten bins stay a flat layer loses 10 − m ninths of its energy without DC, and one with all of it in the
-// lowest bin nothing from two on: eight and two bins lose as much, five on average.
+// If m of ten bins stay, a flat layer loses 10 − m ninths of its energy without DC, and a layer with all energy in the
+// lowest bin loses nothing for m of two or more. Eight and two bins lose the same, five on average.
 TEST(BudgetGrid, LayersOfFreqkvKeepWhatLosesTheSameShareOfTheirEnergy) {
   using ::testing::ElementsAre;
   const Spectrum spectrum = spectrum_of({{99, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 7, 0, 0, 0, 0, 0, 0, 0, 0}});
   Json settings{{"cache_size", 104}, {"sinks", 4}, {"gamma", 0.5}, {"recent", 0}, {"rope", "pre"}, {"band", "low"}};
   EXPECT_THAT(proposed_gammas(spectrum, settings), ElementsAre(0.8, 0.2));  // 80 and 20 of 100 slots
-  settings["recent"] = 50;                                                  // 25 of 50 smoothed slots where γ is 0.75
+  settings["recent"] = 50;                                                  // 25 of 50 smoothed slots at γ = 0.75
   settings["gamma"] = 0.75;
   EXPECT_THAT(proposed_gammas(spectrum, settings), ElementsAre(0.9, 0.6));
   EXPECT_EQ(budget_grid("freqkv").proposal.parameter, "gamma");

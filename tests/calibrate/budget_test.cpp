@@ -1,4 +1,4 @@
-// Calibrations to a byte budget on a random model: what they give is held to the budget and to whole runs.
+// Calibrations to a byte budget on a random model; their results are compared with the budget and with whole runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ struct BudgetCase {
         },
         journal);
   }
-  /// Mean NLLs of the documents held out, by whole runs.
+  /// Mean NLLs of the held-out documents, from whole runs.
   std::vector<double> evaluated(const char* method, const Json& settings) {
     const auto make = [&] {
       Parameters parameters({{settings, "", ErrorCode::kUsage}}, tiny.model->config().layers);
@@ -65,7 +65,7 @@ struct BudgetCase {
   std::size_t measurements = 0;
 };
 
-// A prefix of 36 of 48 tokens has no place for the paper's 22 chunks, or for its 50 recent tokens.
+// A prefix of 36 of 48 tokens has no space for the paper's 22 chunks, or for its 50 recent tokens.
 TEST(BudgetCalibration, MeasuresTheRoomOfShortDocumentsThatThePaperHasNoSettingFor) {
   BudgetCase at;
   const std::size_t bytes = at.sizes("full").full() * 13 / 20;
@@ -92,7 +92,7 @@ TEST(BudgetCalibration, GivesSettingsThatReachTheBudgetAndSaysWhatTheyDo) {
           << method << ' ' << contender.settings;
       least = std::min(least, paired_mean(contender.nll).mean);
     }
-    // The chosen one is the best, or a plainer one that the documents do not tell from it.
+    // The chosen setting is the best, or a plainer one that the documents do not distinguish from it.
     const BudgetContender& chosen = found.contenders.front();
     const auto best = std::ranges::find(found.contenders, found.least, &BudgetContender::name);
     ASSERT_NE(best, found.contenders.end()) << method;
@@ -115,7 +115,7 @@ TEST(BudgetCalibration, LetsLayersTradeUnderTheSameBudget) {
   }
 }
 
-/// Layers that their spectra propose a γ to, on two longer documents.
+/// Layers with a γ proposed by their spectra, on two longer documents.
 struct ProposalCase : BudgetCase {
   static constexpr std::size_t kLonger = 4;
 
@@ -137,7 +137,7 @@ struct ProposalCase : BudgetCase {
   LiveSource states{*tiny.decoder, {documents[0]}};
 };
 
-// A γ of its own is a step more that costs no bytes, unless a γ is given.
+// A γ by layer is an additional step that costs no bytes, unless a γ is given.
 TEST(BudgetCalibration, LetsLayersTryWhatTheirSpectraPropose) {
   ProposalCase at;
   EXPECT_GT(at.calibrated(&at.states).measured, at.calibrated(nullptr).measured);
@@ -162,7 +162,7 @@ TEST(BudgetCalibration, GoesOnWithTheProposalsThatItsJournalHolds) {
     for (auto record = records.begin(); record <= proposal + 3; ++record) half.append(*record);
   }
   Journal begun = Journal::resume(partial, Json::object());
-  LiveSource others(*at.tiny.decoder, {at.documents[1]});  // as another machine's rounding, but more so
+  LiveSource others(*at.tiny.decoder, {at.documents[1]});  // like another machine's rounding, but larger
   const BudgetCalibration resumed = at.calibrated(&others, {}, &begun);
   EXPECT_EQ(Journal::read(partial).records, records);
   EXPECT_EQ(resumed.settings(), whole.settings());
@@ -175,7 +175,7 @@ TEST(BudgetCalibration, GoesOnWithAJournal) {
   const auto path = folder.path() / "j";
   Journal first = Journal::create(path, Json::object());
   const BudgetCalibration whole = at.calibrate("lagkv", plan, &first);
-  // A run that was killed after some records: its journal is the first part of this one.
+  // A run that was killed after some records: its journal is the first part of this journal.
   const auto partial = folder.path() / "partial";
   const std::vector<Json> records = Journal::read(path).records;
   {
@@ -273,12 +273,12 @@ TEST(BudgetSpace, ChunksThatAreGivenStayAndLeaveTheRoomAsItIs) {
     BudgetSpace space = space_of({{name, Json::array({0})}, {"sinks", 2}, {"recent", 4}});
     EXPECT_EQ(space.room().rows, space_of({{"sinks", 2}, {"recent", 4}}).room().rows) << name;
     const std::vector<Json> candidates = space.candidates();
-    EXPECT_EQ(candidates.size(), 2U) << name;  // what the other is as sized, and its lowest chunk alone
+    EXPECT_EQ(candidates.size(), 2U) << name;  // the chunks of the other as sized, and only its lowest chunk
     for (const Json& settings : candidates) EXPECT_EQ(settings.at(name), Json::array({0})) << name;
   }
 }
 
-// 22 chunks need 42 tokens of a prefix of 48, and the budget's 32 rows have room for 4 sinks.
+// 22 chunks need 42 tokens of a prefix of 48, and the budget's 32 rows have space for 4 sinks.
 TEST(BudgetSpace, LeavesRoomForManyChunksThatAreGiven) {
   const BudgetCase at;
   constexpr std::size_t kLength = 64;

@@ -1,4 +1,4 @@
-// Sizes of caches and settings that reach one, against closed forms.
+// Sizes of caches, and settings that reach a size, against closed forms.
 #include "calibrate/common/cache_size.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(CacheSize, IsThatOfTheTokensHeld) {
   EXPECT_EQ(sizes("full").full(), kModelLayers * kDocument * kRowBytes);
   EXPECT_EQ(sizes("streaming").total({{"cache_size", 50}}), kModelLayers * 50 * kRowBytes);
   EXPECT_EQ(sizes("freqkv").total({{"cache_size", 50}}), kModelLayers * 50 * kRowBytes);
-  // Eight compressions by token 184, which leave a partition beside what they kept; 16 tokens come after them.
+  // Eight compressions by token 184, which leave a partition in addition to the kept rows; 16 tokens come after them.
   EXPECT_EQ(sizes("lagkv").total({{"lag", 20}, {"sinks", 4}, {"ratio", 0.25}}),
             kModelLayers * (4 + 8 * 5 + 20 + 16) * kRowBytes);
   EXPECT_EQ(sizes("snapkv").total({{"prefix", 150}, {"cache_size", 40}, {"window", 10}}),
@@ -75,7 +75,7 @@ TEST(CacheSize, FitsTheGreatestThatABudgetHolds) {
       {"streaming", Json::object(), {{"cache_size", 50}}},
       {"dropping", Json::object(), {{"cache_size", 50}}},
       {"freqkv", {{"gamma", 0.25}}, {{"gamma", 0.25}, {"cache_size", 50}}},
-      // A token's attention mass takes 2 bytes beside its row of a head, 64.
+      // A token's attention mass takes 2 bytes in addition to its row of a head, 64.
       {"h2o", Json::object(), {{"cache_size", 48}, {"recent", 24}}},
       {"snapkv", {{"prefix", 175}, {"window", 8}}, {{"prefix", 175}, {"window", 8}, {"cache_size", 25}}},
       {"lagkv", {{"lag", 10}, {"sinks", 4}}, {{"lag", 10}, {"sinks", 4}, {"ratio", 0.1}}},
@@ -88,7 +88,7 @@ TEST(CacheSize, FitsTheGreatestThatABudgetHolds) {
 }
 
 TEST(CacheSize, LeavesChunksThatAreGivenAsTheyAre) {
-  // Of 150 tokens 4 and 10 stay rows, 136 become 69 bins in 23 chunks; a bin of keys and values takes as much as two
+  // 150 tokens: 4 and 10 stay rows, 136 become 69 bins in 23 chunks; a bin of keys and values takes as much as two
   // rows, and 50 come after the prefix.
   const Json given{{"prefix", 150}, {"sinks", 4}, {"recent", 10}, {"chunks", 23}};
   const auto with = [&](Json settings, const Json& more) {

@@ -32,12 +32,12 @@ TEST(JudgeChunks, AVerdictNeedsAsManyOthersBelowAsAreDropped) {
   // Kept: 2 of 4. Chunk 0 is above all, chunk 3 below all; 1 and 2 differ by +1 and −1, so neither is above 2 others.
   const ChunkLosses losses{{9.0, 9.1, 9.0}, {5.0, 5.5, 5.3}, {4.0, 6.5, 5.2}, {1.0, 1.0, 1.1}};
   EXPECT_THAT(judge_chunks(losses, 2, 0.95).verdict, ElementsAre(kKept, kOpen, kOpen, kDropped));
-  // Kept: 1 of 4: all below chunk 0 are dropped, though 1 and 2 are not told apart.
+  // Kept: 1 of 4. All chunks below chunk 0 are dropped, although 1 and 2 are not distinguished.
   EXPECT_THAT(judge_chunks(losses, 1, 0.95).verdict, ElementsAre(kKept, kDropped, kDropped, kDropped));
 }
 
 TEST(JudgeChunks, ComparesOverTheDocumentsThatBothHave) {
-  // Without document 2 chunk 1 would seem the larger one: it has what was hard for both.
+  // Without document 2 chunk 1 would seem to be the larger one: document 2 is hard for both.
   const ChunkRace race = judge_chunks({{2.0, kNone, 2.1}, {1.0, 50.0, 1.1}}, 1, 0.95);
   EXPECT_EQ(race.verdict[0], kKept);
   EXPECT_EQ(race.verdict[1], kDropped);

@@ -95,7 +95,7 @@ TEST(CostReport, HasFaedkvsBins) {
   EXPECT_DOUBLE_EQ(row.at("bytes_ratio").at(0).get<double>(), (60 + 2 * 177) / 768.0);
 }
 
-/// What a cache of the random model holds and did after so many tokens.
+/// The rows that a cache of the random model holds and the compressions that it made after some tokens.
 std::pair<std::size_t, std::size_t> run_cache(TinyModel& tiny, const std::string& method,
                                               const std::vector<std::string>& settings, std::size_t tokens) {
   Cache cache = test::cache_of(tiny.model->config(), method, settings);

@@ -14,7 +14,7 @@ using ::testing::UnorderedElementsAre;
 
 constexpr EliteByLayerPlan kSteps{.rank_step = 12, .max_r = 31};
 
-/// What one step from (r, d_ckv) leads to.
+/// The results of one step from (r, d_ckv).
 std::vector<EliteAllocation> steps_from(const EliteLattice& lattice, EliteAllocation from) {
   const auto at = static_cast<std::size_t>(std::ranges::find(lattice.sizes, from) - lattice.sizes.begin());
   std::vector<EliteAllocation> found;
@@ -29,8 +29,8 @@ TEST(EliteLattice, StepsAreOfRAtEqualSizeOrOfSizeAtEqualR) {
   EXPECT_EQ(lattice.sizes[lattice.start], (Size{10, 132}));
   EXPECT_THAT(steps_from(lattice, {10, 132}),
               UnorderedElementsAre(Size{8, 144}, Size{12, 120}, Size{10, 108}, Size{10, 156}));
-  // Two steps of r and three of size either way but (6, 228) and (8, 216): d_ckv of at most 216 and 212 add no
-  // parameters.
+  // Two steps of r and three of size in either direction, except (6, 228) and (8, 216): d_ckv of at most 216 and 212
+  // add no parameters.
   EXPECT_EQ(lattice.sizes.size(), 5U * 7U - 2);
   EXPECT_THAT(lattice.sizes, AllOf(Not(Contains(Size{6, 228})), Not(Contains(Size{8, 216})), Contains(Size{6, 204})));
   for (std::size_t n = 0; n < lattice.sizes.size(); ++n)
@@ -44,7 +44,7 @@ TEST(EliteLattice, EndsWhereNoCacheIs) {
     EXPECT_LE(size.r, 3U);
     EXPECT_GE(size.d_ckv, 6U);
   }
-  // Full rank is the bound of what (31, 198) may grow to: 3 · (128 − 62) = 198 rows.
+  // Full rank limits the growth of (31, 198): 3 · (128 − 62) = 198 rows.
   const EliteLattice full =
       elite_lattice(known_geometry("smollm2-135m"), {31, 198}, {.rank_step = 6, .max_r = 31, .more_parameters = true});
   for (const EliteAllocation& size : full.sizes) EXPECT_LE(size.d_ckv, 3 * (128 - 2 * size.r));

@@ -77,7 +77,7 @@ TEST(EliteYarn, UnrotatedChannelsKeepTheAttentionFactorWithAndWithoutFactors) {
   const auto expected = nll(decoder, partial);
   EXPECT_LT(largest_difference(nll(decoder, factors), expected), 1e-4);
   EXPECT_LT(largest_difference(nll(decoder, factors, 5), expected), 1e-4);
-  // The slow chunks hardly turn in 40 tokens: what is left of YaRN there is its factor, on queries and on keys.
+  // The slow chunks hardly rotate in 40 tokens: only YaRN's factor is left there, on queries and on keys.
   EXPECT_GT(largest_difference(expected, nll(tiny, partial)), 1e-3);
 }
 

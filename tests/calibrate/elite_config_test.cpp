@@ -15,7 +15,7 @@ using ::testing::Not;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Three pairs on three documents: the second is the best, and the third met NaN.
+/// Three pairs on three documents: the second is the best; the third met NaN.
 EliteConfig tried() {
   EliteConfig config;
   config.trials = {{.r = 2, .d_ckv = 8, .nll = 3.2, .nll_full = 2, .losses = {3.1, 3.2, 3.3}, .nll_error = 0.1},

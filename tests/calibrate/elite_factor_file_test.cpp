@@ -15,7 +15,7 @@ namespace {
 
 const FactorProgress kSilent = [](std::string_view, std::size_t, std::size_t) {};
 
-/// Factors of every layer with one elite chunk a head, not yet made.
+/// Factors of every layer with one elite chunk per head, before they are computed.
 EliteConfig unfactorised(const TinyModel& tiny, bool joint) {
   EliteConfig config;
   for (std::size_t layer = 0; layer < tiny.model->config().layers; ++layer) config.layers.push_back(layer);

@@ -32,7 +32,7 @@ TEST(Gains, HalfSpectrumAblationZeroesExactlyTheChunk) {
 }
 
 TEST(Gains, FullSpectrumAveragesABinWithItsMirrorImage) {
-  // 6 samples, C = 3: chunk 0 = {0, 1}; kept alone its mirror bin 5 is gone, so bin 1 keeps half its weight.
+  // 6 samples, C = 3: chunk 0 = {0, 1}. If it is kept alone, bin 1 loses its mirror bin 5 and keeps half its weight.
   const std::size_t kept[] = {0};
   EXPECT_THAT(gains_keeping({Transform::kDft, true, 3, 6}, kept), ElementsAre(1, 0.5, 0, 0));
 }
@@ -60,7 +60,8 @@ TEST(AblationResult, OneDocumentHasNoInterval) {
 }
 
 TEST(AblationResult, AChunkIsMeasuredOnItsOwnDocuments) {
-  // The second document left chunk 1 out: its Δ is that of the first, which has no interval.
+  // The second document left chunk 1 out: its Δ comes from the first document alone, and a single document has no
+  // interval.
   const AblationResult result = ablation_result({10, {20, 30}, {{{21, 22}}, {{33, std::nullopt}}}});
   EXPECT_THAT(result.documents->front(), ElementsAre(2, 1));
   EXPECT_NEAR(result.delta[0][0], std::exp(0.2) - 1, 1e-12);

@@ -26,8 +26,8 @@ TEST(Fp8Scales, AreTheLargestMagnitudeOver448) {
 }
 
 TEST(Fp8Scales, OfAMovingAverageTakeAHundredthOfEachNewDocument) {
-  // Head 0: low −448 → −448 + 0.01 (1 + 448), high 3 → 3 + 0.01 · 893; the low's magnitude is the larger one.
-  // Head 1: low −1 → −1 − 0.01 · 447, high 224 → 224 − 0.01 · 220.
+  // Head 0: low −448 → −448 + 0.01 (1 + 448), high 3 → 3 + 0.01 · 893; the low has the larger magnitude. Head 1: low −1
+  // → −1 − 0.01 · 447, high 224 → 224 − 0.01 · 220.
   const std::vector<double> found = scales_of(ExtremeRule::kEma, 2);
   EXPECT_NEAR(found[0], (448 - 4.49) / 448, 1e-12);
   EXPECT_NEAR(found[1], (224 - 2.2) / 448, 1e-12);

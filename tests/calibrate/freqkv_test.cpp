@@ -22,7 +22,7 @@ TEST(FreqkvCompression, AgreesWithScipyOnRealStates) {
       EXPECT_NEAR(compressed[17 * row * golden::kHeadDim + channel], expected[row][channel].get<double>(), 1e-6);
 }
 
-/// What a cache of eight slots keeps of the first channel of eight tokens, `values`, as a sum over the four slots: the
+/// The first channel that a cache of eight slots keeps of eight tokens, `values`, as a sum over the four slots: the
 /// mean that a token of value 0 reads, times five.
 double kept_sum(const std::vector<float>& values, std::vector<std::string> settings) {
   settings.insert(settings.end(), {"cache_size=8", "sinks=0"});

@@ -8,8 +8,8 @@ namespace {
 using Read = std::vector<std::vector<std::size_t>>;
 
 TEST(H2oCache, DropsTheOldTokenOfLeastMassInEachHead) {
-  // Of head 0 the queries of tokens 0, 1, 2 give token 0 1 + 1/7 + 1/8 = 1.27 and token 1 6/7 + 6/8 = 1.61, of head 1
-  // token 0 1 + 1/2 + 1/4 = 1.75 and token 1 1/2 + 1/4 = 0.75; token 2 is the recent one.
+  // In head 0 the queries of tokens 0, 1, 2 give token 0 1 + 1/7 + 1/8 = 1.27 and token 1 6/7 + 6/8 = 1.61; in head 1
+  // token 0 has 1 + 1/2 + 1/4 = 1.75 and token 1 1/2 + 1/4 = 0.75. Token 2 is the recent one.
   const auto cache = test::layer_cache("h2o", {"cache_size=3", "recent=1"});
   test::WeighedTokens tokens(*cache, {{1, 6, 1, 3, 1}, {1, 1, 2, 1, 1}});
   tokens.feed(3);
@@ -20,8 +20,8 @@ TEST(H2oCache, DropsTheOldTokenOfLeastMassInEachHead) {
 }
 
 TEST(H2oCache, ForgetsTheMassOfWhatItDropped) {
-  // Token 0 goes with 1 + 1/10 + 1/11 = 1.19 (token 1: 9/10 + 9/11 = 1.72), then token 2. Token 3 has 2 · 90/100 when
-  // token 5 comes, token 1 1.72 + 2 · 9/100 = 1.90: a row that kept what it had would save token 3.
+  // Token 0 is dropped with 1 + 1/10 + 1/11 = 1.19 (token 1: 9/10 + 9/11 = 1.72), then token 2. When token 5 comes,
+  // token 3 has 2 · 90/100, token 1 1.72 + 2 · 9/100 = 1.90. A row that kept its old mass would save token 3.
   const auto cache = test::layer_cache("h2o", {"cache_size=3", "recent=1"});
   test::WeighedTokens tokens(*cache, {{1, 9, 1, 90, 1, 1}});
   tokens.feed(5);

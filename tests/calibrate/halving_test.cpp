@@ -19,7 +19,8 @@ TrialLosses one_by_one(std::function<double(std::size_t candidate, std::size_t d
   };
 }
 
-/// Halves ten candidates over `documents`, of which candidate 7 − n does n worse than the best; counts losses.
+/// Runs successive halving on ten candidates over `documents`. Candidate 7 − n is worse than the best by n. Counts
+/// losses.
 struct Halved {
   explicit Halved(std::size_t documents)
       : found(successive_halving(
@@ -41,7 +42,7 @@ TEST(Halving, MeasuresTheBetterHalfOnTwiceAsManyDocuments) {
     order.push_back(one.candidate);
     documents.push_back(one.losses.size());
   }
-  // 10 on one document, 5 on two, 3 on four and 2 on all five; equal distances go by their index.
+  // 10 on one document, 5 on two, 3 on four and 2 on all five; equal distances are ordered by index.
   EXPECT_THAT(documents, ElementsAre(5, 5, 4, 2, 2, 1, 1, 1, 1, 1));
   EXPECT_THAT(order, ElementsAre(7, 6, 8, 5, 9, 4, 3, 2, 1, 0));
   EXPECT_EQ(halved.seen.size(), 10U + 5U + 2U * 3U + 2U);

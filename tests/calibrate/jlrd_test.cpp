@@ -79,8 +79,8 @@ TEST_F(Factorise, SplitMovesTheSingularValues) {
 }
 
 TEST_F(Factorise, WhiteningServesTheInputsItSaw) {
-  // Inputs that vary mostly along few directions: the whitened factors must lose less on them, and at full rank
-  // nothing.
+  // Inputs that vary mostly along few directions: the whitened factors must lose less on them, and lose nothing at full
+  // rank.
   std::mt19937 random(9);
   std::vector<std::vector<double>> inputs(200, std::vector<double>(kColumns));
   std::vector<double> moment(kColumns * kColumns);
@@ -107,7 +107,7 @@ TEST(UnrotatedRows, LeavesOutBothChannelsOfEliteChunks) {
 }
 
 TEST(UnrotatedRows, KeepsChannelsThatNeverTurn) {
-  // Heads of six channels of which four turn: chunk 0 is channels 0 and 2, chunk 1 channels 1 and 3.
+  // Heads of six channels, four of which are rotated: chunk 0 is channels 0 and 2, chunk 1 channels 1 and 3.
   std::vector<float> wk(12);
   std::iota(wk.begin(), wk.end(), 0.0F);
   const std::vector<std::vector<std::size_t>> elite{{0}, {1}};

@@ -6,7 +6,7 @@ namespace kvs {
 namespace {
 
 TEST(L2normCache, KeepsTheFirstOfTheShortestKeys) {
-  // Three keys of one length and a longer one: two of four stay.
+  // Three keys of equal length and a longer one: two of four stay.
   const std::vector<float> k{0.3F, 0.7F, 0.3F, 0.7F, 3, 4, 0.3F, 0.7F, 0, 0}, v{1, 0, 2, 0, 4, 0, 8, 0, 0, 0};
   const auto cache = test::layer_cache("l2norm", {"prefix=4", "ratio=0.5"});
   test::LayerHarness layer(*cache, 1, 2);

@@ -18,7 +18,7 @@ struct Text {
   std::size_t tokens() const { return k.size() / head_dim; }
 };
 
-/// Feeds a cache a text, then a token whose value is 0. @return the mean of the values that it reads
+/// Feeds a cache a text, then a token whose value is 0. @return the mean of the values that this token reads
 std::vector<float> read_after(LayerCache& cache, Text text) {
   test::LayerHarness layer(cache, 1, text.head_dim);
   text.k.resize(text.k.size() + text.head_dim);
@@ -66,13 +66,14 @@ TEST(LagkvCache, KeepsTheTokenThatSpreadsMostOverTheReferenceRange) {
 }
 
 TEST(LagkvCache, TheFirstOfEqualTokensStays) {
-  // Keys of one length.
+  // Keys of equal length.
   const std::vector<float> same{9, 9, 1, 0, -1, 0, -2, 0, 2, 0};
   expect_tiny("l2", same, same, {0, 1, 3, 4});
 }
 
 TEST(LagkvCache, AChannelThatIsConstantInTheReferenceContributesNothing) {
-  // Channel 1 is 5 in the reference. With 0 for it, token 1 scales to (0, 0) and token 2 to (1, 0), which stays.
+  // Channel 1 is 5 in the reference. With 0 in this channel, token 1 scales to (0, 0) and token 2 to (1, 0), which
+  // stays.
   const std::vector<float> constant{9, 9, 0, 100, 2, -100, 0, 5, 2, 5};
   expect_tiny("lag", constant, constant, {0, 2, 3, 4});
 }

@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// `count` layers of candidates 0 … most, whose sizes are `unit` times their numbers.
+/// `count` layers with candidates 0 … most, whose sizes are `unit` times their numbers.
 LayerBudget ladders(std::size_t count, std::size_t most, std::size_t budget, std::size_t unit = 1) {
   std::vector<LayerCandidate> ladder;
   for (std::size_t n = 0; n <= most; ++n) {
@@ -57,8 +57,8 @@ TEST(AllocateLayers, SeveralLayersPayForOneLargeStep) {
 }
 
 TEST(AllocateLayers, AnExchangeFindsWhatMarginalLossesHide) {
-  // More for layer 0 helps only once layer 2 has less, which by itself costs 1; layers 1 and 3 always want what they
-  // have. Marginal losses promise nothing: 0 − … + 1.
+  // More for layer 0 helps only once layer 2 has less, which alone costs 1; layers 1 and 3 always want their current
+  // size. Marginal losses promise nothing: 0 − … + 1.
   const JointLoss loss = [](const LayerChoice& choice) {
     double sum = choice[2] == 0 ? (choice[0] == 2 ? -3 : 1) : choice[0] == 0 ? 5 : 0;
     for (const std::size_t layer : {1U, 3U}) sum += choice[layer] == 1 ? 0 : choice[layer] == 0 ? 4 : 2;

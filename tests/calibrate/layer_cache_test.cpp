@@ -1,4 +1,4 @@
-// What each cache reads for a token, by the mean of the values that queries of zeros give.
+// The tokens that each cache reads for a token, from the mean of the values that queries of zeros give.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kRowHeads = 2, kRowChannels = 16, kTextRows = 90;
 
-/// Tokens that a token reads, itself included, in a KV head.
+/// Returns the tokens that a token reads, itself included, in a KV head.
 using Reads = std::function<std::vector<std::size_t>(std::size_t head, std::size_t token)>;
 
 struct States {

@@ -11,14 +11,14 @@
 
 namespace kvs::test {
 
-/// The cache of a method's third layer (some methods leave the first two alone), as `--set SETTINGS` make it.
+/// The cache of a method's third layer (some methods leave the first two unchanged), as `--set SETTINGS` makes it.
 inline std::unique_ptr<LayerCache> layer_cache(const std::string& method, const std::vector<std::string>& settings) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 3);
   parameters.select(2);
   return find_method(method)->make(parameters, {.index = 2, .shape = {}});
 }
 
-/// Feeds a cache tokens of states, whose first chunk is turned by position · `angle`. With queries of zeros each
+/// Feeds a cache tokens of states, whose first chunk is rotated by position · `angle`. With queries of zeros each
 /// token's attention is the mean of all values that it reads.
 class LayerHarness {
  public:
@@ -74,7 +74,7 @@ class LayerHarness {
   }
 
  private:
-  static Backend& cpu() {  // outlives the caches that keep memory of it
+  static Backend& cpu() {  // outlives the caches that hold its memory
     static const std::unique_ptr<Backend> backend = make_backend("cpu", DType::kF32, 1);
     return *backend;
   }

@@ -14,7 +14,7 @@ using ::testing::DoubleNear;
 using ::testing::Each;
 using ::testing::Pointwise;
 
-/// A layer with `candidate` + 1 chunks rotated of each head.
+/// A layer with `candidate` + 1 rotated chunks per head.
 EliteLayer partly_rotated(std::size_t layer, std::size_t candidate) {
   EliteLayer result;
   result.layer = layer;
@@ -44,7 +44,7 @@ struct ChosenChunks {
               make_elite_products(*tiny.backend, layer, elite_layer_shape(config, layer.layer, kLength)));
         }) {}
 
-  /// The same by whole runs.
+  /// Returns these losses from whole runs.
   Evaluation evaluated(const LayerChoice& choice) {
     const EliteCaches caches(*tiny.backend, tiny.model->config(),
                              {partly_rotated(1, choice[0]), partly_rotated(3, choice[1])}, kLength);

@@ -12,7 +12,7 @@
 namespace kvs {
 namespace {
 
-/// What a run that goes on makes of one record.
+/// Returns what a resumed run reads from one record.
 std::vector<double> replayed(const Json& record, bool together) {
   const test::TemporaryDirectory folder;
   const std::filesystem::path path = folder.path() / "out.journal";

@@ -83,7 +83,7 @@ TEST(Weighting, OutputsServeTheRowsThatCount) {
   const auto ops = make_calibration_ops(*backend);
   const std::vector<float> values = random_floats(kHeight * kWidth, 7), mix = random_floats(9, 8);
   const std::vector<double> matrix(values.begin(), values.end());
-  // The first three rows cost 100 times what the others do, and not each by itself.
+  // The first three rows cost 100 times as much as the others, and their costs are correlated.
   std::vector<double> heavy(9), light(9);
   for (std::size_t a = 0; a < 3; ++a) {
     light[a * 4] = 0.1;
@@ -110,7 +110,7 @@ TEST(Weighting, OutputsServeTheRowsThatCount) {
   const auto plain = factorise(*ops, matrix, kWidth, kRank, SingularSplit::kUp, {});
   const auto weighed = factorise(*ops, matrix, kWidth, kRank, SingularSplit::kUp, weighting);
   EXPECT_LT(cost(weighed), 0.8 * cost(plain));
-  double tail = 0;  // Eckart and Young: what is left are the singular values left out
+  double tail = 0;  // Eckart and Young: the error is the omitted singular values
   for (std::size_t n = kRank; n < weighed.singular.size(); ++n) tail += weighed.singular[n] * weighed.singular[n];
   EXPECT_NEAR(cost(weighed), tail, 1e-5 * tail);
 }

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 
 constexpr std::size_t kChunks = golden::kHeadDim / 2;
 
-/// Documents in host memory, which is the CPU backend's.
+/// Documents in host memory, which is also the CPU backend's memory.
 class HostStates final : public StateSource {
  public:
   HostStates(std::size_t tokens, std::size_t query_heads, std::size_t kv_heads)

@@ -9,12 +9,12 @@ namespace {
 using Read = std::vector<std::vector<std::size_t>>;
 
 TEST(SnapkvCache, KeepsTheWindowAndTheNeighbourhoodsThatItReadsMost) {
-  // Sums over three neighbours of the five tokens before the window: 2, 7, 7, 7, 2 of head 0, of which the first two of
-  // the equal ones stay, and 2, 3, 3, 11, 10 of head 1. Both queries of the window keep these proportions.
+  // Sums over three neighbours of the five tokens before the window: 2, 7, 7, 7, 2 in head 0, where the first two of
+  // the equal ones stay, and 2, 3, 3, 11, 10 in head 1. Both queries of the window keep these proportions.
   const auto cache = test::layer_cache("snapkv", {"prefix=7", "cache_size=4", "window=2", "kernel=3"});
   test::WeighedTokens tokens(*cache, {{1, 1, 5, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 9, 4, 1, 1, 1}});
   cache->begin_prefix(7);
-  EXPECT_EQ(cache->max_tokens_per_call(), 5U);  // the window attends by itself
+  EXPECT_EQ(cache->max_tokens_per_call(), 5U);  // the window attends separately
   tokens.feed(7);
   cache->end_prefix(tokens.backend());
   EXPECT_EQ(tokens.feed_and_see(), (Read{{1, 2, 5, 6, 7}, {3, 4, 5, 6, 7}}));

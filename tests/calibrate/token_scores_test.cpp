@@ -11,7 +11,8 @@
 namespace kvs {
 namespace {
 
-/// Two channels that lie 0 and 1 apart everywhere, but in some tokens `apart` times as far: those stand out.
+/// Two channels that are 0 and 1 apart everywhere, except in some tokens `apart` times as far: these tokens differ
+/// most.
 MemorySource source_with(std::size_t tokens, const std::function<double(std::size_t head, std::size_t token)>& apart) {
   return {1, 2, tokens, 2,
           [apart](std::size_t, std::size_t, StateKind, std::size_t head, std::size_t token, std::size_t channel) {

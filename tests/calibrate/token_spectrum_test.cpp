@@ -28,7 +28,7 @@ TokenRows::Part rows_of(Backend& backend, std::size_t tokens, std::uint32_t seed
   return {states(seed), states(seed + 100)};
 }
 
-/// Head 1's channel 2, of which the tests are.
+/// Channel 2 of head 1, which the tests look at.
 std::vector<double> channel_of(Backend& backend, const BackendTensor<float, 4>& rows) {
   const auto values = download(backend, rows.view());
   const std::size_t tokens = rows.view().extent(2);
@@ -42,7 +42,7 @@ Bin turn(std::size_t bin, std::size_t place, std::size_t samples) {
                     -2 * std::numbers::pi * static_cast<double>(bin * place % samples) / static_cast<double>(samples));
 }
 
-/// The bins held, of that channel, by number.
+/// The stored bins of that channel, by number.
 std::vector<std::pair<std::size_t, Bin>> held(Backend& backend, const BinnedStates& states) {
   const auto values = download(backend, states.sums);
   const auto numbers = download(backend, states.grid.bins);
@@ -54,7 +54,7 @@ std::vector<std::pair<std::size_t, Bin>> held(Backend& backend, const BinnedStat
   return bins;
 }
 
-/// Numbers of the bins that are held.
+/// Numbers of the stored bins.
 std::vector<std::size_t> numbers_of(Backend& backend, const BinnedStates& states) {
   std::vector<std::size_t> numbers;
   for (const auto& [bin, sum] : held(backend, states)) numbers.push_back(bin);
@@ -97,7 +97,7 @@ TEST(TokenSpectrum, BinsAreTheTransformOfWhatTheLastRebuildGaveAndOfTheTokensSin
     }
   }
   EXPECT_EQ(spectrum.samples(), 160U);  // rebuilt at 20, 40 and 80 tokens
-  // Of 4 chunks of 81 bins the first three are [0, 20), [20, 40) and [40, 60).
+  // 4 chunks of 81 bins: the first three are [0, 20), [20, 40) and [40, 60).
   std::vector<std::size_t> of_keys = bins_between(0, 20);
   std::ranges::copy(bins_between(40, 60), std::back_inserter(of_keys));
   EXPECT_EQ(numbers_of(*backend, spectrum.view().k), of_keys);
@@ -133,7 +133,7 @@ TEST(TokenSpectrum, WrappingIsThePapersUpdate) {
     Bin state = 0;  // S, from conj(DFT)/N on: S ← W (S + x/N)
     for (std::size_t n = 0; n < kPrefix; ++n) state += first[n] * std::conj(turn(bin, n, kPrefix)) / double{kPrefix};
     for (const double x : later) state = turn(bin, 1, kPrefix) * (state + x / double{kPrefix});
-    // The state turns by a place with every token, the sums do not.
+    // The state is rotated by one place with every token, the sums are not.
     const Bin turned = std::conj(found / double{kPrefix} * std::conj(turn(bin, kAdded, kPrefix)));
     EXPECT_LT(std::abs(state - turned), 1e-6) << "bin " << bin;
   }

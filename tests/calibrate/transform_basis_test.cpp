@@ -1,4 +1,4 @@
-// What errors cost, against finite differences of the attention itself, and the transform that follows from it.
+// The cost of errors, against finite differences of the attention itself, and the transform that follows from it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class TransformBasisTest : public ::testing::Test {
     for (std::size_t document = 0; document < documents; ++document) result.add(source, document);
     return result;
   }
-  /// Σ_i ‖o_i‖² of the change in head `head`'s results if `error` is added to key, or value, `token`.
+  /// Returns Σ_i ‖o_i‖² of the change in head `head`'s results if `error` is added to key, or value, `token`.
   double change(std::size_t head, std::size_t token, bool keys, const Values& error) const {
     double sum = 0;
     for (std::size_t i = 0; i < kTransformTokens; ++i) {
@@ -104,7 +104,7 @@ TEST_F(TransformBasisTest, CoefficientsHaveUnitVarianceAndComeBack) {
                         (sums.outer(0)[i * values + j] / sums.tokens() - basis.mean[i] * basis.mean[j]);
       }
       EXPECT_NEAR(identity, a == b ? 1 : 0, 1e-6);
-      // The diagonal had grown by a thousandth; the last of 16 coefficients of 18 tokens lie near singular.
+      // The diagonal had grown by a thousandth; the last of the 16 coefficients of 18 tokens are near singular.
       if (a < 8 && b < 8) {
         EXPECT_NEAR(covariance, a == b ? 1 : 0, 0.02) << a << ", " << b;
       }

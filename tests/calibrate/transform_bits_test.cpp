@@ -41,7 +41,7 @@ TEST(AllocateBits, IsTheBestOfAllWaysToSpendThem) {
 }
 
 TEST(AllocateBits, LayersShareOneBudgetOfWholeBytes) {
-  // A byte is worth 100 (1 − D(8)) in the first layer, 2 (1 − D(4)) in the second, where it goes half and half.
+  // A byte is worth 100 (1 − D(8)) in the first layer and 2 (1 − D(4)) in the second, where it is shared equally.
   const std::vector<CodeRows> layers{{{{100}}}, {{{1, 1}}}};
   EXPECT_THAT(allocate_bits(layers, 1), ElementsAre(ElementsAre(ElementsAre(8)), ElementsAre(ElementsAre(0, 0))));
   EXPECT_THAT(allocate_bits(layers, 2), ElementsAre(ElementsAre(ElementsAre(8)), ElementsAre(ElementsAre(4, 4))));
@@ -49,7 +49,8 @@ TEST(AllocateBits, LayersShareOneBudgetOfWholeBytes) {
 
 TEST(AllocateBits, RowsThatBelongTogetherGetTheSameBytes) {
   const std::vector<CodeRows> layers{{{{9, 1}, {1, 1}}}, {{{2, 2}}}};
-  // A byte of each of the first two is worth (10 + 2) (1 − D(4)) / 2 or a little more, one of the third 4 (1 − D(4)).
+  // A byte of each of the first two is worth (10 + 2) (1 − D(4)) / 2 or a little more, a byte of the third 4 (1 −
+  // D(4)).
   EXPECT_THAT(allocate_bits(layers, 2),
               ElementsAre(ElementsAre(ElementsAre(5, 3), ElementsAre(4, 4)), ElementsAre(ElementsAre(0, 0))));
   EXPECT_THAT(allocate_bits(layers, 1),

@@ -39,7 +39,7 @@ class TrellisBooksTest : public ::testing::Test {
   std::unique_ptr<Backend> backend_ = make_backend("cpu", DType::kF32, 1);
 };
 
-// What the allocation counts on. Lloyd and Max's scalar quantisers leave 0.363, 0.117 and 0.0345.
+// The errors that the allocation assumes. Lloyd and Max's scalar quantisers leave 0.363, 0.117 and 0.0345.
 TEST_F(TrellisBooksTest, OfGaussianValuesReachTheErrorsOfTheAllocation) {
   const TrellisBooks books(*backend_);
   const std::vector<float> x = gaussian_rows(200, 7);

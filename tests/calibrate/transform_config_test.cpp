@@ -1,4 +1,4 @@
-// The tensors of a transform config, as they are written and with one thing wrong.
+// The tensors of a transform config, as written and with one fault.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -88,7 +88,7 @@ class TransformTensors : public ::testing::TestWithParam<TransformRows> {
     }
     return "";
   }
-  /// The complaint about one value of a tensor.
+  /// Returns the error about one value of a tensor.
   std::string with(const std::string& name, float value) {
     value_ = value;
     return complaint([&](std::vector<test::NamedTensor>& tensors) {
@@ -103,7 +103,7 @@ class TransformTensors : public ::testing::TestWithParam<TransformRows> {
   }
 
   test::TemporaryDirectory folder_;
-  float value_ = kPlace;  // what stands where kPlace was written: a writer takes finite numbers alone
+  float value_ = kPlace;  // the number in the place of kPlace: a writer takes only finite numbers
 };
 
 TEST_P(TransformTensors, ComeBackAsTheyWere) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kCoderHeads = 2, kCoderWidth = 8, kCoderValues = 2 * kCoderHeads * kCoderWidth, kCoderTokens = 40;
 constexpr float kCoderAngle = 0.3F;
 
-/// Coefficients are the values themselves, each in the reverse place and less 0.5; 4 bits each.
+/// Coefficients are the values themselves, in reverse order and minus 0.5; 4 bits each.
 TransformLayer reversing_layer(float threshold, double outliers, std::size_t recent) {
   TransformLayer layer{.layer = 0,
                        .mean = std::vector<float>(kCoderValues, 0.5F),
@@ -33,7 +33,7 @@ TransformLayer reversing_layer(float threshold, double outliers, std::size_t rec
   return layer;
 }
 
-/// The same with rows by head: keys are their own coefficients.
+/// Like the config above, with rows by head: keys are their own coefficients.
 TransformLayer reversing_heads(std::size_t recent) {
   TransformLayer layer = reversing_layer(0, 0, recent);
   layer.rows = TransformRows::kHead;
@@ -58,7 +58,7 @@ class TransformCacheTest : public ::testing::Test {
     return make_transform_cache(make_transform_products(test::LayerHarness(*full_, kCoderHeads, kCoderWidth).backend(),
                                                         layer, {kCoderHeads, kCoderWidth}));
   }
-  /// What a token after the text reads of it: bits, not values, tell caches apart.
+  /// The results that a token after the text reads; their bits, not their values, distinguish caches.
   std::vector<float> probe(LayerCache& cache, std::size_t window = 0) {
     return test::LayerHarness(cache, kCoderHeads, kCoderWidth, window, kCoderAngle)
         .feed(k_, v_, kCoderTokens, kCoderTokens - 1, 0.7F);
@@ -148,7 +148,7 @@ TEST_F(TransformCacheTest, HoldsAWindowWhereTheLayerHasOne) {
   const auto coded = cache(1e9F);
   feed(*coded, 7, kWindow);
   EXPECT_EQ(coded->bytes().stored, kWindow * (2 + kCoderValues / 2));  // the sinks are gone, too
-  const auto exact = cache(-1);                                        // every token an outlier, in f16
+  const auto exact = cache(-1);                                        // every token is an outlier, in f16
   feed(*exact, 7, kWindow);
   EXPECT_EQ(exact->bytes().stored, kWindow * (2 + kCoderValues / 2 + 2 * kCoderValues + 4));
   const auto full = make_full_cache();

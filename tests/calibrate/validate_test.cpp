@@ -80,7 +80,7 @@ class Validate : public ::testing::Test {
     return make_config("faedkv", small_model(), std::string(64, 'a'), parameters, calibration,
                        {"kvcalibrate faedkv", "1", {}, 1, 16, 16, 0}, Json::object(), {});
   }
-  /// A file beside the config, as one of elitekv has it.
+  /// A file next to the config, as for an elitekv config.
   static Json file_of_factors() {
     return Json::parse("[{\"path\": \"factors.safetensors\", \"sha256\": \"" + std::string(64, 'a') + "\"}]");
   }
@@ -93,7 +93,7 @@ class Validate : public ::testing::Test {
     }
     return "";
   }
-  /// The complaint about a config with one change.
+  /// Returns the error about a config with one change.
   std::string after(Json config, const std::function<void(Json&)>& change) const {
     change(config);
     return complaint(config);
@@ -249,7 +249,7 @@ TEST_F(Validate, AnAblationFitsTheParameters) {
   EXPECT_THAT(ablation("delta", "[[0.1, 0]]"), HasSubstr("/calibration/ablation/delta: found an array of 1"));
   EXPECT_THAT(ablation("interval", "[[null, null], [null]]"), HasSubstr("/calibration/ablation/interval/1"));
   const auto without = [&](const char* name) { return after(faedkv(), [&](Json& c) { c["parameters"].erase(name); }); };
-  EXPECT_THAT(without("chunks"), HasSubstr("/parameters/prefix"));  // 22 chunks, more than it has bins
+  EXPECT_THAT(without("chunks"), HasSubstr("/parameters/prefix"));  // 22 chunks, more than the number of its bins
   EXPECT_THAT(without("layers"), HasSubstr("/parameters/kept"));    // three layers
 }
 

@@ -7,8 +7,8 @@
 
 namespace kvs::test {
 
-/// Tokens of given weights, a token at a time: a query gives a key its weight's share of the sum over all that it
-/// reads. Every token's value has a channel of its own, so that one sees which were read.
+/// Tokens of given weights, fed one at a time: a query gives each key the share of its weight in the sum over all keys
+/// that it reads. Every token's value has its own channel, so the output shows which tokens were read.
 class WeighedTokens {
  public:
   /// @param weights  [kv_head][token]
@@ -27,7 +27,7 @@ class WeighedTokens {
   void feed(std::size_t count) {
     for (std::size_t n = 0; n < count; ++n) layer_.feed(k_, v_, tokens_, next_++, 1);
   }
-  /// Feeds a token whose queries read everything alike. @return the tokens that they read, ascending, [kv_head]
+  /// Feeds a token whose queries read all tokens equally. @return the tokens that they read, ascending, [kv_head]
   std::vector<std::vector<std::size_t>> feed_and_see() {
     const std::vector<float> mixed = layer_.feed(k_, v_, tokens_, next_++, 0);
     std::vector<std::vector<std::size_t>> read(heads_);

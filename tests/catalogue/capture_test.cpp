@@ -37,7 +37,7 @@ std::vector<std::string> spectrum_words(const TemporaryFolder& folder, const std
   return words;
 }
 
-/// Changes c.h5 with the library and takes its manifest away, so that nothing but the file itself tells.
+/// Changes c.h5 with the library and removes its manifest, so that only the file itself can show the change.
 void edit_capture(const TemporaryFolder& folder, const std::function<void(hid_t)>& change) {
   fs::remove(folder / (std::string(kCapture) + ".manifest.json"));
   const hid_t file = H5Fopen((folder / kCapture).c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
@@ -45,7 +45,7 @@ void edit_capture(const TemporaryFolder& folder, const std::function<void(hid_t)
   change(file);
   ASSERT_GE(H5Fclose(file), 0);
 }
-/// Puts another dataset in the place of `name`.
+/// Replaces the dataset `name` by another.
 void replace_dataset(const TemporaryFolder& folder, const char* name, std::vector<hsize_t> shape, hid_t type,
                      const std::function<void(hid_t)>& set = {}) {
   edit_capture(folder, [&](hid_t file) {
@@ -58,7 +58,7 @@ void replace_dataset(const TemporaryFolder& folder, const char* name, std::vecto
     H5Dclose(dataset), H5Sclose(space), H5Pclose(creation);
   });
 }
-/// An attribute of the root with another value; without one it goes.
+/// Sets an attribute of the root, or removes it without a value.
 void replace_root_attribute(const TemporaryFolder& folder, const char* name, const std::int64_t* value) {
   edit_capture(folder, [&](hid_t file) {
     H5Adelete(file, name);

@@ -22,19 +22,19 @@ class Catalogue : public ::testing::Test {
 
   Catalogue();
 
-  /// Runs it and expects exit status `status`, nothing on standard output, one line on standard error that begins
-  /// "PROGRAM: error: " and has every one of `parts`, and each file as it was before.
+  /// Runs a program and expects exit status `status`, nothing on standard output, and one line on standard error that
+  /// begins "PROGRAM: error: " and has every one of `parts`. Every file must be as before.
   void expect_refused(const std::string& program, const Words& words, int status, Parts parts) const;
-  /// The same after a shell did `setup`: limits, redirections, variables.
+  /// Like the function above, after a shell has run `setup`: limits, redirections, variables.
   void expect_refused_after(const std::string& setup, const std::string& program, const Words& words, int status,
                             Parts parts) const;
 
-  /// Expects `words` to end with status 0. @return its outcome.
+  /// Expects `words` to exit with 0. @return its outcome.
   Outcome expect_done(const std::string& program, const Words& words) const;
 
   /// `kvspectrum capture` of `model` (a name in the folder) that would replace the earlier output.
   Words capture_words(const std::string& model = "model") const;
-  /// The same of `texts` with `more`, for --tokens-file.
+  /// Captures `texts` with `more`, for --tokens-file, in the same way.
   Words text_words(const Words& texts, const Words& more = {}) const;
   void expect_model_refused(int status, Parts parts, const std::string& model = "model") const;
   void expect_model_taken(const std::string& model = "model") const;
@@ -43,7 +43,7 @@ class Catalogue : public ::testing::Test {
   Words calibrate_words(const std::string& command, const Words& more) const;
 
   void write(const std::string& name, std::string_view bytes) const;
-  /// The file with a change to its JSON.
+  /// Changes the JSON of a file.
   void edit_json(const std::string& name, const std::function<void(Json&)>& change) const;
 
   TemporaryFolder folder_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kConfig = "model/config.json";
 
-/// The config with `"KEY": TEXT` in place of what stands there; the text need not be JSON.
+/// The config with `"KEY": TEXT` in place of the key's value; the text need not be JSON.
 std::string with_text_at(const std::string& config, const std::string& key, const std::string& text) {
   const std::string name = "\"" + key + "\":";
   const std::size_t at = config.find(name) + name.size();
@@ -106,7 +106,7 @@ TEST_F(Catalogue, N60_HeadSizes) {
 }
 
 TEST_F(Catalogue, N61_HeadsNeedNotFillTheModelsWidth) {
-  // Two of the six query heads go: 4 x 8 = 32 channels in a model of 48.
+  // Two of the six query heads are removed: 4 x 8 = 32 channels in a model of 48.
   const TensorFile whole(folder_ / "model/model.safetensors");
   TensorFile cut = whole;
   cut.data.clear();

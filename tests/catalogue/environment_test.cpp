@@ -50,7 +50,7 @@ TEST_F(Catalogue, N116_FoldersThatCannotHoldTheOutput) {
     expect_refused("kvcalibrate", calibrate_words("elitekv", {"--elite", "2", "--out", out}), 6, {part});
   };
   refuse("/proc/a", "/proc");
-  fs::remove(folder_ / "model/model.safetensors");  // what is wrong with the output comes first
+  fs::remove(folder_ / "model/model.safetensors");  // faults of the output are reported first
   refuse(folder_ / "none/a", "none");
   refuse(folder_ / "out/earlier/a", "out/earlier");
 }
@@ -67,7 +67,7 @@ TEST_F(Catalogue, N120_LimitOfFileSize) {
 TEST_F(Catalogue, N120_LimitOfMemory) {
   const Outcome outcome = run_after("ulimit -v 60000", "kvspectrum", capture_words());
   EXPECT_NE(outcome.status, 70);
-  EXPECT_LT(outcome.status, 200) << outcome.err;  // 127: the loader itself found no room
+  EXPECT_LT(outcome.status, 200) << outcome.err;  // 127: the loader itself found no memory
   EXPECT_EQ(slurp(folder_ / "out/earlier"), "made before");
 }
 

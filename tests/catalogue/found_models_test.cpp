@@ -1,4 +1,4 @@
-// Models whose files are well-formed and cannot be: N143 to N150.
+// Models whose files are well-formed, with contents that cannot be valid: N143 to N150.
 #include <gmock/gmock.h>
 
 #include <cmath>

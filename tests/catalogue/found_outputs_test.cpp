@@ -1,4 +1,4 @@
-// Where outputs lie and what they were made from: N157 to N169.
+// Places of outputs, and their inputs: N157 to N169.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Arguments write_parts(const TemporaryFolder& folder) {
   return {folder / "p-00001-of-00002.h5", folder / "p-00002-of-00002.h5"};
 }
 
-/// Makes the model's last token one that no number holds the states of.
+/// Makes the states of the model's last token overflow every number.
 void overflow_last_token(const fs::path& model) {
   constexpr std::size_t kModel = 48, kLast = 63;
   std::string bytes = slurp(model / "model.safetensors");
@@ -60,7 +60,7 @@ TEST_F(Catalogue, N157_OutputsAmongTheTexts) {
     expect_refused("kvspectrum", words, 2, {"the output lies in the folder of texts"});
     fs::remove(folder_ / "alias");
   }
-  fs::create_directory(folder_ / "texts/out");  // whose files are no texts
+  fs::create_directory(folder_ / "texts/out");  // whose files are not texts
   Words words = text_words({folder_ / "texts"});
   *(std::ranges::find(words, "--out") + 1) = folder_ / "texts/out/c.h5";
   expect_done("kvspectrum", words);
@@ -95,7 +95,7 @@ TEST_F(Catalogue, N160_AnOutputThatIsKeptBesideAnother) {
                    calibrate_words("eval", {"--method", "full", "--force", "--out", folder_ / "out/e.json",
                                             "--save-config", folder_ / (std::string("out/e.json") + ending)}),
                    2, {ending, "is the name of two outputs"});
-  fs::create_symlink("real.json", folder_ / "out/link.json");  // its lock lies beside real.json
+  fs::create_symlink("real.json", folder_ / "out/link.json");  // its lock is next to real.json
   expect_refused("kvcalibrate",
                  calibrate_words("eval", {"--method", "full", "--force", "--out", folder_ / "out/link.json",
                                           "--save-config", folder_ / "out/real.json.lock"}),
@@ -173,7 +173,7 @@ TEST_F(Catalogue, N162_RunsOfAnotherCapture) {
                        "off",      "--out-dir", folder_ / "out/s", "--quiet"},
       elite{"elitekv", "--capture", folder_ / "c.h5", "--elite", "2", "--quiet", "--out", folder_ / "out/e.json"};
   capture({});
-  // The last document is damaged, so that the others' sums are kept.
+  // The last document is damaged, so the sums of the others are kept.
   const std::string whole = slurp(folder_ / "c.h5");
   std::string damaged = whole;
   damaged[damaged.size() - 1] ^= 1;
@@ -218,7 +218,7 @@ TEST_F(Catalogue, N164_FoldersWhoseNamesAreTooLong) {
                  calibrate_words("compare", {"--methods", "streaming", "--out", folder_ / "out/c.json", "--best-dir",
                                              (folder_ / "out") / name}),
                  2, {message});
-  // A name that is read: the system's words, without its library's.
+  // A name that is read: the system's message, without the library's.
   write("text.txt", std::string(80, 'a'));
   expect_refused("kvspectrum",
                  {"perturb", "--model", folder_ / "model", "--text", folder_ / "text.txt", "--wordnet", folder_ / name,
@@ -256,7 +256,7 @@ TEST_F(Catalogue, N167_StateWithoutUse) {
     last += n > 0 ? ",63" : "63";
   }
   write("tokens.jsonl", '[' + even + "]\n[" + last + "]\n[" + even + "]\n");
-  for (int again = 0; again < 2; ++again) {  // a plain second run meets the same
+  for (int again = 0; again < 2; ++again) {  // a plain second run has the same result
     expect_refused("kvspectrum",
                    words_on_texts("capture", folder_ / "model", folder_ / "tokens.jsonl",
                                   {"--split", "1", "--out", folder_ / "out/c.h5"}),

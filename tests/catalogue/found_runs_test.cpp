@@ -1,4 +1,4 @@
-// Questions, and what a program finds around it: N151 to N155.
+// Questions, and the environment of a program: N151 to N155.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ TEST_F(Catalogue, N152_QuestionsWithoutRoom) {
   refuse({"needles"}, {"found 'needles'", "needle,"});
 }
 
-// The picture of a figure is worth less than the result that it goes with.
+// A figure's picture is worth less than its result.
 TEST_F(Catalogue, N153_PictureProgramMissingFailingOrKilled) {
   fs::create_directory(folder_ / "bin");
   Words words = calibrate_words(
@@ -80,7 +80,7 @@ TEST_F(Catalogue, N153_PictureProgramMissingFailingOrKilled) {
   }
 }
 
-// A file that may not be as large as a figure is an error, and nothing takes a place.
+// A file size limit below the size of a figure is an error, and no output is put in place.
 TEST_F(Catalogue, N153_FiguresWithoutRoom) {
   const Words words = calibrate_words(
       "faedkv", {"--chunks", "4", "--sinks", "2", "--recent", "3", "--out", folder_ / "out/earlier", "--force"});

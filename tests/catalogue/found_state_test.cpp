@@ -1,4 +1,4 @@
-// What earlier runs left, damaged: N134 to N142.
+// Damaged state of earlier runs: N134 to N142.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 constexpr const char* kJournal = "out/run.json.journal";
 constexpr const char* kManifest = "c.h5.manifest.json";
 
-/// A run whose figures could not be drawn, so that it left its whole journal.
+/// A run whose figures could not be drawn, so it left its complete journal.
 class StoppedRun {
  public:
   explicit StoppedRun(const TemporaryFolder& folder)
@@ -45,7 +45,7 @@ class StoppedRun {
     for (std::size_t from = 0; from < journal.size(); from += lines.back().size())
       lines.push_back(journal.substr(from, journal.find('\n', from) + 1 - from));
   }
-  /// A shell's words that put before the real rsvg-convert one that asks the run to stop.
+  /// Shell commands that put an rsvg-convert before the real one; it asks the run to stop.
   static std::string stopping_at_figures(const TemporaryFolder& folder) {
     fs::create_directory(folder / "bin");
     std::ofstream(folder / "bin/rsvg-convert") << "#!/bin/sh\nkill -TERM $PPID\n";
@@ -82,7 +82,7 @@ TEST_F(Catalogue, N134_AJournalWithLinesLostRepeatedOrDamaged) {
   lines = stopped.lines;
   lines[2][5] ^= 1;
   refuse(3, lines);
-  // The last line is torn by a kill: its document is computed again.
+  // A kill tore the last line: its document is computed again.
   write(kJournal, stopped.journal.substr(0, stopped.journal.size() - 5));
   expect_done("kvcalibrate", stopped.again());
   const std::string resumed = slurp(folder_ / "out/run.json");

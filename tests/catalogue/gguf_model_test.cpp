@@ -1,4 +1,4 @@
-// GGUF files, what their keys say of the model: N46 to N52.
+// GGUF files, values of keys about the model: N46 to N52.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -74,7 +74,7 @@ TEST_F(Catalogue, N42_PlacesOfTensors) {
 }
 
 TEST_F(Catalogue, N43_SizesWhoseSumOverflows) {
-  // Each fits in 64 bits, both do not: 2^61 - 8 numbers of four bytes, twice and once more.
+  // Each fits in 64 bits, but not both: 2^61 - 8 numbers of four bytes, twice and once more.
   std::vector<std::string> entries;
   std::uint64_t offset = 0;
   constexpr std::uint64_t kNumbers = (1UL << 61) - 8;
@@ -109,7 +109,7 @@ TEST_F(Catalogue, N45_DataOneByteShort) {
   constexpr std::size_t kPadding = 28;
   write("m.gguf", whole.substr(0, whole.size() - kPadding - 1));
   expect_model_refused(3, {"m.gguf", "tensor \"rest\"", "ends at data byte"}, "m.gguf");
-  write("m.gguf", whole.substr(0, whole.size() - kPadding));  // without the padding alone
+  write("m.gguf", whole.substr(0, whole.size() - kPadding));  // only without the padding
   expect_model_taken("m.gguf");
 }
 

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 using Arguments = std::vector<std::string>;
 
-/// `words` with `more` behind them.
+/// `words` followed by `more`.
 Arguments plus(Arguments words, const Arguments& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
@@ -109,7 +109,7 @@ TEST_F(Catalogue, N111_AnOutputThatIsAnInput) {
   fs::create_symlink("tokens.jsonl", folder_ / "soft");
   refuse("soft");
 
-  // Names as a user types them: below the folder that the program runs in.
+  // Names as a user types them, relative to the folder that the program runs in.
   const auto refuse_in = [&](const std::string& folder, const std::string& named, Words words, const char* reason) {
     words.insert(words.end(), {"--method", "full"});
     expect_refused_after("cd " + (folder_ / folder).string(), "kvcalibrate", calibrate_words("eval", words), 2,
@@ -133,7 +133,7 @@ TEST_F(Catalogue, N112_AnOutputThatExists) {
 }
 
 TEST_F(Catalogue, N113_NoGpu) {
-  // Where there is one it is hidden.
+  // An existing device is hidden.
   expect_refused_after("export CUDA_VISIBLE_DEVICES=", "kvspectrum", plus(capture_words(), {"--device", "cuda"}), 6,
                        {"cuda"});
   const Outcome outcome =

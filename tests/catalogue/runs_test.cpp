@@ -1,4 +1,4 @@
-// Runs that are stopped, go on, or meet others: N117, N119, N124, N125, N156.
+// Runs that are stopped, continue, or meet other runs: N117, N119, N124, N125, N156.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>

@@ -13,7 +13,7 @@ constexpr const char* kWeights = "model/model.safetensors";
 constexpr const char* kKeyTensor = "model.layers.1.self_attn.k_proj.weight";
 constexpr const char* kEmbeddingTensor = "model.embed_tokens.weight";
 
-/// A change to the header's text.
+/// A change of the header's text.
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   return text.replace(text.find(from), from.size(), to);
 }

@@ -1,4 +1,4 @@
-// Weights in several files, and files that are no weights: N22 to N27.
+// Weights in several files, and files that are not weights: N22 to N27.
 #include <gmock/gmock.h>
 
 #include <filesystem>

@@ -17,7 +17,7 @@ inline std::string little_endian(std::uint64_t number) {
   return bytes;
 }
 
-/// A safetensors file in pieces that a test may change one by one.
+/// A safetensors file in parts that a test may change one by one.
 struct TensorFile {
   explicit TensorFile(const std::filesystem::path& path) {
     const std::string bytes = slurp(path);
@@ -26,7 +26,7 @@ struct TensorFile {
     header = parse_json(std::string_view(bytes).substr(sizeof length, length), path.string());
     data = bytes.substr(sizeof length + length);
   }
-  /// With another text as header.
+  /// The file with another text as its header.
   std::string with(std::string_view text) const { return little_endian(text.size()) + std::string(text) + data; }
   std::string bytes() const { return with(header.dump()); }
 

@@ -31,7 +31,7 @@ TEST_F(Catalogue, N77_InvalidUtf8) {
 }
 
 TEST_F(Catalogue, N78_BytesStayAsTheyAre) {
-  // letters_tokenizer() has no token for most of these: each byte is the # of its own, and none is dropped or joined.
+  // letters_tokenizer() has no token for most of these: each byte becomes its own #, and none is dropped or joined.
   write("a.txt", std::string("\xef\xbb\xbf"
                              "a\r\n\0\r\n",
                              9) +
@@ -95,7 +95,7 @@ TEST_F(Catalogue, N85_FilesThatAreNoFiles) {
   write("a.txt", std::string(40, 'a') + "\xff");
   expect_refused_after("exec <'" + (folder_ / "a.txt").string() + "'", "kvspectrum", text_words({"-"}), 3,
                        {"-: line 1, byte offset 40"});
-  // A folder is read in the order of its names' bytes: B before a, whose second text is the bad one.
+  // A folder is read in the byte order of its names: B before a, whose second text is the bad one.
   std::filesystem::create_directory(folder_ / "texts");
   write("texts/a.txt", std::string(40, 'a') + "\xff");
   write("texts/B.txt", "\xff");

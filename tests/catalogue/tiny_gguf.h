@@ -8,9 +8,9 @@
 
 namespace kvs::testing {
 
-/// A Llama in one GGUF file of f32, in pieces that a test may change one by one: 2 layers, 4 query and 2 KV heads of 8
-/// channels, d_ff 32, and a vocabulary of SentencePiece's kind of 264 tokens: <unk>, <s>, </s>, the 256 bytes, then a,
-/// b, c, U+2581 (a space) and ab.
+/// A Llama in one GGUF file of f32, in parts that a test may change one by one: 2 layers, 4 query and 2 KV heads of 8
+/// channels, d_ff 32, and a SentencePiece-like vocabulary of 264 tokens: <unk>, <s>, </s>, the 256 bytes, then a, b, c,
+/// U+2581 (a space) and ab.
 struct TinyGguf {
   struct Tensor {
     std::string name;
@@ -21,9 +21,9 @@ struct TinyGguf {
 
   explicit TinyGguf(std::uint64_t d_model = 32);
 
-  /// The file, each tensor behind the one before.
+  /// Returns the file, with each tensor directly after the one before.
   std::string bytes() const;
-  /// Its entry is one of test::gguf_file::key.
+  /// The model's entry is a test::gguf_file::key.
   void set_key(std::string_view name, std::uint32_t type, std::string_view value);
   void erase_key(std::string_view name);
   Tensor& tensor(std::string_view name);

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr const char* kTokenizer = "model/tokenizer.json";
 
-/// The same that says its notes.
+/// Like the function above, and checks the notes.
 std::vector<std::string> with_notes(std::vector<std::string> words) {
   std::erase(words, "--quiet");
   return words;
@@ -54,7 +54,7 @@ TEST_F(Catalogue, N69_Ids) {
     expect_refused("kvspectrum", text_words({folder_ / "text.txt"}), 3, parts);
   };
   refuse(-1, {kTokenizer, R"(token "a!" has id -1)"});
-  // Of a vocabulary that is larger than the embedding only what a text needs is refused.
+  // If a vocabulary is larger than the embedding, only a text that needs the missing rows is refused.
   write(kTokenizer, letters_tokenizer().dump());
   edit_json(kTokenizer, [](Json& tokenizer) {
     tokenizer["model"]["vocab"]["ab"] = 64;

@@ -15,7 +15,7 @@ TEST(Printable, EscapesControlCharactersAndBrokenUtf8) {
   EXPECT_EQ(printable("\u2027\u202f\u2065\u206a"), "\u2027\u202f\u2065\u206a");
   EXPECT_EQ(printable("a\xc2\x9b"
                       "2Jb\x7f"),
-            "a\\xc2\\x9b2Jb\\x7f");  // C1: some terminals obey it as they do ESC [
+            "a\\xc2\\x9b2Jb\\x7f");  // C1: some terminals obey it like ESC [
   EXPECT_EQ(printable(std::string(50, 'x'), 10), "xxxxxxxxxx...");
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A machine's /proc and /sys, as far as control groups are concerned.
+/// The parts of a machine's /proc and /sys that describe control groups.
 class ProcessorQuota : public ::testing::Test {
  protected:
   ProcessorQuota() { fs::create_directories(root_ / "proc/self"); }

@@ -57,11 +57,11 @@ TEST(Axis, PlacesValuesBetweenItsEnds) {
   EXPECT_DOUBLE_EQ(linear.place(3), 0.5);
   EXPECT_DOUBLE_EQ(logarithmic.place(10), 0.5);
   EXPECT_DOUBLE_EQ(linear.place(9), 1);
-  EXPECT_DOUBLE_EQ(logarithmic.place(0), 0);  // zero has no logarithm: the low end
-  EXPECT_DOUBLE_EQ(Axis(5, 5).place(5), 0);   // one value is an axis, too
+  EXPECT_DOUBLE_EQ(logarithmic.place(0), 0);  // zero has no logarithm: it is drawn at the low end
+  EXPECT_DOUBLE_EQ(Axis(5, 5).place(5), 0);   // one value also makes an axis
 }
 
-// Whatever arithmetic leaves has a place on a page.
+// Any result of arithmetic has a place on a page.
 TEST(Axis, HasEndsForWhatNoAxisReaches) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity(), kMost = std::numeric_limits<double>::max(),
                    kDenormal = std::numeric_limits<double>::denorm_min();

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using kvs::test::TemporaryDirectory;
 using ::testing::HasSubstr;
 
-// Sets a variable of the environment for the life of the object.
+// Sets an environment variable for the life of the object.
 class Environment {
  public:
   Environment(const char* name, const std::string& value) : name_(name) {
@@ -45,7 +45,7 @@ class Environment {
   std::optional<std::string> before_;
 };
 
-/// A folder with an rsvg-convert of one's own, the only one on PATH.
+/// A folder with its own rsvg-convert, the only one on PATH.
 class StandIn {
  public:
   explicit StandIn(const std::string& script) : path_("PATH", folder_.path().string()) {
@@ -101,7 +101,7 @@ TEST(Png, OfAProgramThatFailsIsAProblem) {
 
 constexpr const char* kWritesAPicture = "printf '\\211PNG....IEND\\256B\\140\\202'";
 
-// The system gives no status of a child then; what it wrote tells.
+// The system then gives no status of a child; only its output shows the result.
 TEST(Png, OfAChildThatCannotBeWaitedForIsWhatItWrote) {
   const StandIn program(kWritesAPicture);
   const auto before = ::signal(SIGCHLD, SIG_IGN);

@@ -27,7 +27,7 @@ Series series(const std::string& name, std::vector<Point> points, std::size_t lo
   return {.name = name, .look = series_look(look), .points = std::move(points)};
 }
 
-/// Two panels side by side that agree in the vertical axis.
+/// Two adjacent panels that share the vertical axis.
 Chart two_panels() {
   Chart chart{.heading = "Two panels"};
   for (const char* key : {"left", "right"}) {
@@ -43,7 +43,7 @@ Chart two_panels() {
 
 Chart one_panel(Panel panel) { return {.heading = "One", .panels = {std::move(panel)}}; }
 
-/// A map of two rows and three columns, a cell of which is empty.
+/// A map of two rows and three columns with one empty cell.
 Panel map() {
   Panel panel{.key = "map", .title = "A map", .description = "Values."};
   panel.x.names = {"0", "1", "2"};
@@ -180,7 +180,7 @@ TEST(SvgFile, CellsOfOneColourAreOnePath) {
   const auto svg = parsed(svg_file(one_panel(map())));
   const auto paths = elements(svg, "path");
   ASSERT_EQ(paths.size(), 3U);                          // 0, ½, 1
-  EXPECT_EQ(attribute(paths[0], "d"), "M0 0h1M0 1h2");  // the empty cell is in none
+  EXPECT_EQ(attribute(paths[0], "d"), "M0 0h1M0 1h2");  // the empty cell is in no row
 }
 
 TEST(SvgFile, ASharedColourBarStandsOnce) {

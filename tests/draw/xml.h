@@ -7,7 +7,7 @@
 
 namespace kvs::draw::test {
 
-/// An element of an SVG, with what lies in it. @throws boost::property_tree::xml_parser_error unless it is XML
+/// An element of an SVG, with its contents. @throws boost::property_tree::xml_parser_error unless it is XML
 using Xml = boost::property_tree::ptree;
 inline Xml parsed(const std::string& svg) {
   std::istringstream stream(svg);

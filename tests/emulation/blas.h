@@ -20,7 +20,7 @@ struct DeviceMatrix {
 };
 
 std::size_t size_of(cudaDataType type);
-/// Faults unless all of the matrix is device memory, and each column fits into the stride.
+/// Faults unless the whole matrix is device memory and each column fits into the stride.
 void check_matrix(const DeviceMatrix& matrix, const char* what);
 inline void check_matrix(const double* data, std::size_t rows, std::size_t columns, int stride, const char* what) {
   check_matrix({data, CUDA_R_64F, rows, columns, static_cast<std::size_t>(stride)}, what);

@@ -1,5 +1,5 @@
-// cuBLASLt over CBLAS. Its heuristic finds nothing for bf16 columns that are not aligned to 16 bytes, so that the other
-// way, through cuBLAS, runs, too.
+// cuBLASLt over CBLAS. Its heuristic finds nothing for bf16 columns that are not aligned to 16 bytes, so that the path
+// through cuBLAS also runs.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Preference {
   std::uint32_t a = 256, b = 256, c = 256, d = 256;  // alignments
 };
 
-/// What a plan was made for.
+/// The shape and types that a plan was made for.
 struct Algorithm {
   Layout a, b, d;
   Preference alignment;
@@ -52,7 +52,7 @@ T read(const void* from, std::size_t bytes) {
   return value;
 }
 
-/// All that the heuristic has proposed.
+/// All proposals of the heuristic.
 std::vector<std::unique_ptr<Algorithm>>& proposed() {
   static std::vector<std::unique_ptr<Algorithm>> algorithms;
   return algorithms;

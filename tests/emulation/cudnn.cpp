@@ -1,4 +1,4 @@
-// A cuDNN that plans every shape and fails when it is to run one.
+// A cuDNN that plans every shape and fails when it runs a plan.
 #include "core/error.h"
 #include "kernels/cuda/cudnn_planner.h"
 
@@ -23,7 +23,7 @@ class EmulatedPlanner final : public FusedPlanner {
 
 std::unique_ptr<FusedPlanner> make_cudnn_planner(void*, const char*) { return std::make_unique<EmulatedPlanner>(); }
 
-// In place of no_cudnn.cpp as a whole, so that the linker takes nothing from there.
+// Replaces no_cudnn.cpp as a whole, so that the linker takes nothing from there.
 std::size_t count_cudnn_engines(const FusedShape&, const DescribedGpu&, const char*) { return 0; }
 
 }  // namespace kvs::cuda

@@ -1,4 +1,4 @@
-// Included before every CUDA source file that is compiled for the processor: what nvcc adds to C++, for grid.h.
+// Included before every CUDA source file that is compiled for the processor: nvcc's additions to C++, for grid.h.
 #pragma once
 
 #include <cuComplex.h>
@@ -23,7 +23,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __shared__ thread_local  // at block scope static, too: one per worker, which runs one block at a time
+#define __shared__ thread_local  // also static at block scope: one per worker, which runs one block at a time
 #define __launch_bounds__(...)
 
 extern constinit thread_local uint3 threadIdx, blockIdx;
@@ -55,7 +55,7 @@ T exchange(unsigned mask, T value, int source) {
   return own.result;
 }
 
-/// Stands where launch_kernel calls cudaLaunchKernelEx.
+/// Replaces launch_kernel's call of cudaLaunchKernelEx.
 template <class... Parameters>
 cudaError_t launch(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                    std::type_identity_t<Parameters>... arguments) {

@@ -1,4 +1,4 @@
-// The emulation finds the faults that it is there for: kernels with one each.
+// The emulation finds each kind of fault that it is made for: one kernel with one fault each.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ __global__ void reverse(const float* in, float* out, bool barrier) {
   if (barrier) __syncthreads();
   out[threadIdx.x] = shared[kValues - 1 - threadIdx.x];
 }
-/// The same by asynchronous copies of four values.
+/// Does the same by asynchronous copies of four values.
 __global__ void reverse_copied(const float* in, float* out, bool wait) {
   float* const shared = dynamic_shared<float>();
   if (threadIdx.x % 4 == 0) ptx::copy_async(ptx::shared_address(shared + threadIdx.x), in + threadIdx.x, true);
@@ -31,7 +31,7 @@ __global__ void reverse_copied(const float* in, float* out, bool wait) {
   __syncthreads();
   out[threadIdx.x] = shared[kValues - 1 - threadIdx.x];
 }
-/// The same, and zeros are copied over what was read.
+/// Does the same, and copies zeros over the data that were read.
 __global__ void reverse_and_clear(const float* in, float* out, bool barrier) {
   float* const shared = dynamic_shared<float>();
   shared[threadIdx.x] = in[threadIdx.x];

@@ -38,7 +38,7 @@ struct Copy {
 
 struct Thread {
   State state = State::kReady;
-  context::fiber fiber;                  // none before it first runs
+  context::fiber fiber;                  // null before the first run
   std::deque<std::vector<Copy>> copies;  // by group; the last one is open
 };
 
@@ -70,13 +70,13 @@ class Worker {
   const std::function<void()>* body_ = nullptr;
   std::vector<Thread> threads_;
   std::vector<Warp> warps_;
-  std::vector<context::fiber> idle_;  // fibers whose thread has ended, for the next ones
+  std::vector<context::fiber> idle_;  // fibers whose thread has ended, kept for the next ones
   context::fiber scheduler_;
   std::size_t shared_bytes_ = 0, favourite_ = 0, current_ = 0, live_ = 0, waiting_ = 0;
   std::minstd_rand random_;
 };
 
-// Never deleted: the end of a fiber that waits would unwind its stack.
+// Never deleted: the end of a waiting fiber would unwind its stack.
 thread_local Worker& worker = *new Worker;
 
 std::uint32_t seed() {
@@ -104,7 +104,7 @@ void Worker::run(const GridShape& shape, uint3 block, const std::function<void()
     fail("a write behind the end of dynamic shared memory");
 }
 
-/// Mostly goes on with the last turn's warp as long as it can run, so that it gets ahead of the others.
+/// Mostly continues with the last turn's warp as long as it can run, so that this warp gets ahead of the others.
 void Worker::turn() {
   const std::size_t count = warps_.size();
   if (random_() % 4 == 0) favourite_ = random_() % count;
@@ -113,7 +113,7 @@ void Worker::turn() {
   fail_stuck();
 }
 
-/// Every lane that can run, each until it waits or ends. @return whether there was one
+/// Runs every lane that can run until it waits or ends. @return whether there was one
 bool Worker::run_warp(std::size_t warp) {
   const std::size_t first = random_() % kLanes, step = random_() | 1U;  // an odd step reaches all lanes
   bool ran = false;

@@ -1,4 +1,4 @@
-// Device memory and page-locked memory: they start as NaN, and their surroundings are looked at when they are released.
+// Device memory and page-locked memory: they start as NaN, and their guard zones are checked on release.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 256, kDeviceBytes = std::size_t{4} << 30;
 constexpr unsigned char kUnwritten = 0xff, kGuard = 0x7f;
 
-/// One kind of memory: the pieces that are in use, by their first byte.
+/// One kind of memory: the pieces in use, by their first byte.
 class Memory {
  public:
   void* allocate(std::size_t bytes) {

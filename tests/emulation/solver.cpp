@@ -15,7 +15,7 @@ using namespace kvs::emulation;
 
 namespace {
 
-// LAPACKE has work areas of its own; these sizes are only what the caller must hand back.
+// LAPACKE has its own work areas; the caller only has to pass these sizes back.
 int svd_work(int m, int n) { return 64 * (m + n); }
 int eigen_work(int n) { return 1 + 6 * n + 2 * n * n; }
 constexpr int kCholeskyWork = 1;

@@ -20,7 +20,7 @@ struct CUevent_st {
 namespace kvs::emulation {
 namespace {
 
-/// Streams stay after their end, so that whoever uses one then is found.
+/// Streams stay after their end, so that a later use is found.
 CUstream_st& alive(cudaStream_t stream) {
   if (stream == nullptr) fail("work on the default stream");
   if (!stream->alive) fail("a stream that was destroyed");
@@ -97,7 +97,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-// Nothing here takes time; a millisecond shows where a caller divides.
+// Events take no time here; a millisecond avoids a caller's division by zero.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   if (from->stream == nullptr || from->stream != to->stream) fail("a time between events that are not of one stream");
   if (to->stream->done < to->place) fail("a time before the work between two events was waited for");

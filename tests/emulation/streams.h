@@ -6,11 +6,11 @@
 #include <functional>
 #include <mutex>
 
-/// Streams and device memory. What is queued on a stream runs when somebody waits for it and no earlier: as late as a
-/// GPU may, so that a missing wait shows.
+/// Streams and device memory. Work that is queued on a stream runs when somebody waits for it and not before: as late
+/// as a GPU may run it, so that a missing wait shows.
 namespace kvs::emulation {
 
-/// Held by every call; work runs under it.
+/// Every call holds this lock; work runs under it.
 std::recursive_mutex& device_mutex();
 
 void enqueue(cudaStream_t stream, std::function<void()> work);

@@ -22,7 +22,7 @@ HEADS, KV_HEADS, HEAD_DIM, PREFIX = 4, 2, 8, 30
 
 
 class Embedding:
-    """RoPE of HEAD_DIM − 2 channels."""
+    """Returns RoPE of HEAD_DIM − 2 channels."""
 
     inv_freq, attention_scaling = 10.0 ** -torch.arange(3), 1.5
 
@@ -51,7 +51,7 @@ def refused(call, *words):
 
 
 def check_transforms():
-    """The vector of FreqKV's definition, and a matrix of cosines."""
+    """Tests the vector of FreqKV's definition, and a matrix of cosines."""
     x = torch.arange(8.0)[:, None]
     found = 0.5 ** 0.5 * inverse_dct(dct(x)[:4])[:, 0]
     expected = torch.tensor([0.39517481, 2.57841041, 4.42158959, 6.60482519], dtype=torch.float64)
@@ -64,7 +64,7 @@ def check_transforms():
 
 
 def check_spectrum():
-    """With all chunks kept tokens come back, also after the grid was rebuilt; laid on the oldest token they add up."""
+    """With all chunks kept, tokens come back, also after the grid was rebuilt; laid on the oldest token they add up."""
     x = random(1, 2, 11, 3)
     spectrum = Spectrum(x[..., :7, :], 4, [0, 1, 2, 3])
     for n in range(7, 11):
@@ -112,7 +112,8 @@ SMALL = {
                "update": "corrected", "transform": "dft", "spectrum": "half"},
     "elitekv": {"elite": [[[0, 2], [1, 2]]], "r": 2},
 }
-# After 64 tokens. Slots are full at 12, 17, … 62 tokens; 12 partitions of 5 after 2 sinks, the last one whole, and 2 more.
+# After 64 tokens. Slots are full at 12, 17, … 62 tokens; 12 partitions of 5 after 2 sinks, the last one complete, and 2
+# more.
 ROWS = {"full": 64, "streaming": 9, "dropping": 7 + 2, "freqkv": 7 + 2, "lagkv": 2 + 11 * 2 + 5 + 2, "h2o": 9,
         "snapkv": 11 + 34, "l2norm": 15 + 34, "gqa": 64, "faedkv": 2 + 4, "elitekv": 64}
 
@@ -125,7 +126,7 @@ def layer_of(method, **changes):
 
 
 def check_cuts(method):
-    """Of 64 tokens at once, in groups of 7, and one by one."""
+    """Feeds 64 tokens at once, in groups of 7, and one by one."""
     states = random_states(64)
     at_once = layer_of(method)
     expected = at_once.run(states)
@@ -141,7 +142,7 @@ def check_cuts(method):
 
 
 def check_chunks_of_values():
-    """What a config says of values alone; those of keys where it says nothing, and of each layer."""
+    """A config's settings of values alone; where it has none, those of keys; and settings of each layer."""
     states = random_states(PREFIX)
 
     def spectra(**changes):
@@ -160,7 +161,7 @@ def check_chunks_of_values():
 
 
 def check_first_tokens(method):
-    """Before a method acts it is the full cache; elitekv and gqa act at each token."""
+    """Before a method acts its cache equals the full cache; elitekv and gqa act at each token."""
     if method in ("elitekv", "gqa"):
         return
     states = random_states(6)

@@ -1,4 +1,5 @@
-"""What the tests of the package kvspectrum (export/python) share: a model, and configs as kvcalibrate writes them."""
+"""Shared code of the tests of the package kvspectrum (export/python): a model, and configs as kvcalibrate writes
+them."""
 
 import inspect
 import json
@@ -12,12 +13,12 @@ from exports import BINARIES, FOLDER, MODEL
 torch.set_grad_enabled(False)
 
 
-# What models call their cache: `cache` from Transformers 5.24 on, `past_key_values` before.
+# The name of the models' cache argument: `cache` from Transformers 5.24 on, `past_key_values` before.
 CACHE = "cache" if "cache" in inspect.signature(LlamaForCausalLM.forward).parameters else "past_key_values"
 
 
 def evaluate(tokens, *options, model=MODEL):
-    """kvcalibrate eval of `tokens` as one document: its result."""
+    """Runs kvcalibrate eval on `tokens` as one document. Returns its result."""
     file = FOLDER / "tokens.jsonl"
     file.write_text(json.dumps(tokens) + "\n")
     done = subprocess.run([BINARIES / "kvcalibrate", "eval", "--model", model, "--tokens-file", file, "--window",
@@ -27,7 +28,7 @@ def evaluate(tokens, *options, model=MODEL):
 
 
 def save_config(tokens, method, *settings, model=MODEL):
-    """@return the config's path, and what `eval` measured"""
+    """@return the config's path, and the result of `eval`"""
     config = FOLDER / f"adapter-{method}.json"
     chosen = ["--set", *settings] if settings else []
     alone = ["--against", "none"] if chosen else []
@@ -36,13 +37,13 @@ def save_config(tokens, method, *settings, model=MODEL):
 
 
 def scored(logits, tokens, prefix):
-    """Perplexity of the tokens that have one of the prefix before them, as `eval` scores."""
+    """Returns the perplexity of the tokens after the prefix, scored as by `eval`."""
     probabilities = logits[:-1].double().log_softmax(-1)
     return (-probabilities[range(len(tokens) - 1), tokens[1:]][prefix:]).mean().exp().item()
 
 
 def load_model():
-    """SmolLM2 from its GGUF. @return model, tokenizer"""
+    """Loads SmolLM2 from its GGUF. @return model, tokenizer"""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     where = {"pretrained_model_name_or_path": MODEL.parent, "gguf_file": MODEL.name}

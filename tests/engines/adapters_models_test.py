@@ -1,4 +1,4 @@
-"""CalibratedCache in random tiny models of each architecture: perplexities beside eval's, and what is refused."""
+"""CalibratedCache in random tiny models of each architecture: perplexities against eval's, and refusals."""
 
 import shutil
 

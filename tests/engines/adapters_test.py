@@ -1,4 +1,4 @@
-"""CalibratedCache in Transformers: every method's perplexity beside eval's, generate(), any split of a text."""
+"""CalibratedCache in Transformers: every method's perplexity against eval's, generate(), any split of a text."""
 
 import json
 
@@ -38,7 +38,7 @@ PROMPT = torch.tensor([tokens[:128]])
 
 
 def decode(ids, cache, pieces=None):
-    """Of a text that goes in at once, or in pieces of so many tokens."""
+    """Feeds a text at once, or in pieces of the given numbers of tokens."""
     rows = [model(piece, **{CACHE: cache}).logits[0] for piece in torch.tensor([ids]).split(pieces or len(ids), 1)]
     return torch.cat(rows)
 
@@ -59,7 +59,8 @@ def check_generation(name, config, prefix):
 
 
 def check_splits(name, config, prefix):
-    """What is held is the same, row by row. In double, but Llama's norms are f32: another row would differ by O(1)."""
+    """The stored rows are equal, row by row. In double, except Llama's f32 norms: a different row would differ by
+    O(1)."""
     whole, stepwise = (CalibratedCache.from_config(config, model, prefix) for _ in range(2))
     ids = tokens[:160]
     first = decode(ids, whole)
@@ -71,7 +72,7 @@ def check_splits(name, config, prefix):
 
 
 def check_tiny_elitekv():
-    """Random Llamas: J-LRD, what is fitted beside it, S-LRD and no factors, layers left alone, RoPE stretched."""
+    """Random Llamas: J-LRD with fitted parts, S-LRD, no factors, layers left alone, RoPE stretched."""
     file = FOLDER / "tiny.jsonl"
     ropes = [{}, {"rope_type": "linear", "factor": 4.0},
              {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -119,7 +120,7 @@ check_perplexity("elitekv", SMOLLM2_CONFIG, evaluate(tokens, "--config", SMOLLM2
 for method, (config, prefix) in configs.items():
     check_generation(method, config, prefix)
 
-# A layer of an elitekv cache holds what the config says; the model without our cache is as it was.
+# A layer of an elitekv cache holds the rows of the config; without our cache the model is unchanged.
 cache = CalibratedCache.from_config(SMOLLM2_CONFIG, model)
 decode(tokens[:8], cache)
 assert {layer.keys[0, :, 0].numel() + layer.values[0, :, 0].numel() for layer in cache.layers} == {2 * 10 * 3 + 192}

@@ -26,7 +26,7 @@ for layer, heads in enumerate(elite):
             assert row[:10] == picks and sorted(row) == list(range(chunks))
 print(f"{len(elite)} layers, {len(elite[0])} heads: sets as in the config")
 
-# The converted tensors, as convert.py lays them out: [head, half, chunk] with the elite chunks taken out.
+# The converted tensors in convert.py's layout: [head, half, chunk] with the elite chunks taken out.
 source, _ = tiny_model(1)
 config = tiny_config(source)
 folder = export("elitekv", config, source, FOLDER / "elitekv")
@@ -40,7 +40,7 @@ for layer in range(3):
     name = f"model.layers.{layer}.self_attn."
     plain = torch.ones(4, 2, 8, dtype=torch.bool)
     plain.transpose(1, 2)[torch.arange(4)[:, None], rank[layer][:, :3]] = False
-    queries = factors[f"layers.{layer}.query"].view(4, 2, 8, 64)  # fitted, in the place of q_proj
+    queries = factors[f"layers.{layer}.query"].view(4, 2, 8, 64)  # fitted, in place of q_proj
     assert torch.equal(after[name + "q_nope_proj.weight"], queries[plain])
     assert torch.equal(after[name + "q_rope_proj.weight"], queries[~plain])
     keys, plain = before[name + "k_proj.weight"].view(2, 2, 8, 64), plain[::2]
@@ -50,7 +50,7 @@ for layer in range(3):
     found = torch.cat([both[:, :10].reshape(20, 64), both[:, 10:].reshape(32, 64)])
     check(f"layer {layer}: kv_b_proj · kv_a_proj", (found - product).abs().max().item(), 1e-5)
 
-# Layers of a smaller rank get zeros; one r is all that config.json states.
+# Layers of a smaller rank get zeros; config.json states only one r.
 folder = export("elitekv", tiny_config_by_layer(source, elite=3), source, FOLDER / "elitekv")
 after, factors = load_file(folder / "model.safetensors"), load_file(config.with_suffix(".safetensors"))
 name = "model.layers.1.self_attn."

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: configs, exports, and the logits of kvspectrum's own runtime."""
+"""Shared code of the tests of this folder: configs, exports, and the logits of kvspectrum's own runtime."""
 
 import hashlib
 import json
@@ -84,7 +84,7 @@ def export(name, config, model, out, *options):
 
 
 def logits(model, config, tokens):
-    """Ours: [tokens, vocabulary]."""
+    """Returns our logits: [tokens, vocabulary]."""
     ids, out = FOLDER / "tokens.json", FOLDER / "logits.f32"
     ids.write_text(json.dumps(tokens))
     run("print_logits", model, config, ids, out)

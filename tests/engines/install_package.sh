@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs export/python into the venvs that setup.sh made, from a copy (a build leaves files beside its sources) without
-# links (the schema is one). Usage: install_package.sh FOLDER. Ends with status 77 (skipped) where pip cannot have its build
-# backend.
+# Installs export/python into the venvs that setup.sh made, from a copy (a build leaves files next to its sources)
+# without links (the schema is one). Usage: install_package.sh FOLDER. Exits with status 77 (skipped) if pip cannot get
+# its build backend.
 set -euo pipefail
 folder=$1
 if [[ ! -e $folder/ready ]]; then

@@ -34,7 +34,7 @@ check("f32: relative difference of the perplexity", abs(theirs / ours - 1), 1e-3
 print("generated:", repr(model("The sun is", max_tokens=16, temperature=0)["choices"][0]["text"]))
 del model
 
-# From a Hugging Face folder, whose tokenizer.json becomes GGUF's: that of SmolLM2 with a tiny model.
+# From a Hugging Face folder, whose tokenizer.json becomes a GGUF's: SmolLM2's tokenizer with a tiny model.
 folder = export("hf-youtu", config, MODEL, FOLDER / "hf-youtu")
 assert AutoTokenizer.from_pretrained(folder)(text, add_special_tokens=False)["input_ids"][:512] == tokens
 source, _ = tiny_model(0, tied=False, vocabulary=49152)
@@ -44,7 +44,7 @@ small_config = tiny_config(source)
 small = engine(export("gguf-deepseek2", small_config, source, FOLDER / "tiny.gguf"), 64)
 assert small.tokenize(text.encode(), add_bos=False, special=True)[:512] == tokens
 del small
-# A template that puts a token before a text asks llama.cpp for it, too.
+# A template that puts a token before a text also makes llama.cpp add it.
 tokenizer = json.loads((source / "tokenizer.json").read_text())
 begin = tokenizer["model"]["vocab"]["<|im_start|>"]
 special, sequence = {"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
@@ -63,7 +63,7 @@ for name, make in (("from safetensors", tiny_config), ("sizes by layer", tiny_co
           abs(perplexity(small, tokens[:64]) / expected - 1), 1e-3)
     del small
 
-# SentencePiece's kind of tokenizer.json: Llama 2's steps, every way to make a token listed, in the order of scores.
+# A SentencePiece-like tokenizer.json: Llama 2's steps, every way to make a token listed, in the order of scores.
 pieces = ["in", "\u2581t", "he", "\u2581the", "er", "\u2581a", "on", "\u2581\u2581", "ing", "light"]
 texts = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
 texts += sorted({character for character in text if character not in " \n"} | {"\u2581"}) + ["li", "ght", "gh"] + pieces
@@ -91,7 +91,7 @@ bf16 = engine(export("gguf-deepseek2", config, MODEL, FOLDER / "smollm2.gguf", "
 check("bf16: relative difference of the perplexity", abs(perplexity(bf16, tokens) / ours - 1), 2e-2)
 del bf16
 
-# The gguf package reads what we write.
+# The gguf package reads our file.
 reader = GGUFReader(file)
 stated = {tensor.name: tuple(int(n) for n in tensor.shape) for tensor in reader.tensors}
 assert stated["blk.0.attn_k_b.weight"] == (44, 192, 9) and stated["blk.0.attn_v_b.weight"] == (192, 64, 9), stated

@@ -1,4 +1,4 @@
-"""press_from_config in kvpress: what a press leaves of a prompt is what a CalibratedCache holds after it."""
+"""press_from_config in kvpress: after a prompt a press keeps the same rows as a CalibratedCache."""
 
 import torch
 from transformers import DynamicCache
@@ -14,7 +14,7 @@ prompt = torch.tensor([tokens[:TOKENS]])
 
 
 def in_order(keys):
-    """Rows of each head in an order of their own: presses leave them in any."""
+    """Sorts the rows of each head: presses leave them in any order."""
     return keys.take_along_dim(keys[..., :1].argsort(-2), -2)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs press_test.py in a venv of its own, FOLDER/kvpress: kvpress needs an older Transformers.
-# Usage: press_test.sh FOLDER BINARIES. Ends with status 77 (skipped) where packages cannot be had.
+# Usage: press_test.sh FOLDER BINARIES. Exits with status 77 (skipped) if packages are not available.
 set -euo pipefail
 here=$(dirname "$0")
 "$here/venv.sh" "$1" kvpress "$here/press.txt"

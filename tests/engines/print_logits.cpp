@@ -8,8 +8,8 @@
 #include "io/file.h"
 #include "io/json.h"
 
-// print_logits MODEL CONFIG TOKENS OUT: the logits of a JSON array of ids with an elitekv config at work, as f32
-// [tokens, vocabulary] into OUT.
+// print_logits MODEL CONFIG TOKENS OUT: writes the logits of a JSON array of ids, with the cache of an elitekv config,
+// as f32 [tokens, vocabulary] into OUT.
 int main(int argc, char** argv) try {
   using namespace kvs;
   if (argc != 5) throw Error(ErrorCode::kUsage, "print_logits", "expected MODEL CONFIG TOKENS OUT");

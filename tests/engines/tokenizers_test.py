@@ -25,7 +25,7 @@ def token(content, **flags):
 
 
 def begins_with(text, number):
-    """A post-processor that puts a token before a text."""
+    """Makes a post-processor that puts a token before a text."""
     special, sequence = {"SpecialToken": {"id": text, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
     return {"type": "TemplateProcessing", "single": [special, sequence], "pair": [special, sequence],
             "special_tokens": {text: {"id": text, "ids": [number], "tokens": [text]}}}
@@ -82,7 +82,7 @@ def check_folders():
 
 
 def check_gguf(name, path, reference):
-    """The keys of a GGUF file say what the source says."""
+    """The keys of a GGUF file have the values of the source."""
     fields = GGUFReader(path).fields
     value = lambda key: fields["tokenizer." + key].contents() if "tokenizer." + key in fields else None
     if value("ggml.model") == "none":
@@ -101,7 +101,7 @@ def check_gguf(name, path, reference):
 
 
 def check_gguf_sources():
-    """HF folders of GGUF files whose keys leave BOS to their pre-tokenizer, with tokens that decoding shows."""
+    """HF folders from GGUF files whose keys leave BOS to their pre-tokenizer, with tokens that decoding shows."""
     source, _ = tiny_model(1, tied=False, vocabulary=1024)
     model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.float32)
     small = json.loads((GOLDEN / "tokenizer_small.json").read_text())

@@ -61,7 +61,7 @@ def check_smollm2():
 
 
 def tokens_after(tokens, config, count, end):
-    """What our own runtime generates greedily."""
+    """Returns the tokens that our own runtime generates greedily."""
     found = []
     while len(found) < count and end not in found:
         found.append(int(logits(MODEL, config, tokens + found)[-1].argmax()))

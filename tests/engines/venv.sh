@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the venv FOLDER/NAME with the packages of REQUIREMENTS, once; packages of FOLDER/venv stand behind its own, so
-# that torch is there once. Usage: venv.sh FOLDER NAME REQUIREMENTS. Ends with status 77 (skipped) where packages cannot
-# be had.
+# Makes the venv FOLDER/NAME with the packages of REQUIREMENTS, once. Packages of FOLDER/venv are found after its own,
+# so that torch is installed once. Usage: venv.sh FOLDER NAME REQUIREMENTS. Exits with status 77 (skipped) if packages
+# are not available.
 set -euo pipefail
 base=$1/venv venv=$1/$2 requirements=$3
 cmp -s "$requirements" "$venv/ready" && exit 0

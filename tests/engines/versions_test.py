@@ -18,7 +18,7 @@ def numbers(version):
 
 
 def newest_of_pip():
-    """@return a version, or None where pip cannot say"""
+    """@return a version, or None if pip cannot tell"""
     done = subprocess.run([sys.executable, "-m", "pip", "index", "versions", "transformers"], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     found = re.match(r"transformers \(([\d.]+)\)", done.stdout)

@@ -34,7 +34,7 @@ struct Case {
   std::size_t rows;  // held at the end, of 200 tokens
   std::size_t most;  // held at any time
   std::size_t compressions;
-  std::size_t beside = 0;  // values that a row of each KV head holds beside its key and value
+  std::size_t beside = 0;  // values of each KV head's row in addition to its key and value
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.method;
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
     Methods, CachedRun,
     ::testing::Values(
         Case{"full", {}, 200, 200, 0},
-        // A token reads its sinks, 27 others and itself; what it leaves to the next is one row less.
+        // A token reads its sinks, 27 others and itself; one row less remains for the next token.
         Case{"streaming", {"cache_size=32"}, 31, 32, 0}, Case{"streaming", {"cache_size=5", "sinks=4"}, 4, 5, 0},
         Case{"streaming", {"cache_size=16", "sinks=0"}, 15, 16, 0},
         // N = 28, L = 14: ⌈(200 − 32) / 14⌉ = 12 times, the last just before token 186.
@@ -75,11 +75,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"freqkv", {"cache_size=32", "gamma=0.25", "band=high"}, 32, 32, 8},
         Case{"freqkv", {"cache_size=32", "rope=post", "rescale=off"}, 32, 32, 12},
         Case{"dropping", {"cache_size=50", "sinks=0", "rope=post"}, 50, 50, 6},
-        // S = 4, L = 16, ⌊rL⌋ = 4: at 36, 52, …, 196 tokens 11 times; 4 + 11 · 4 + 16 + 4 rows stay. The
-        // peak is just before the last time.
+        // S = 4, L = 16, ⌊rL⌋ = 4: at 36, 52, …, 196 tokens, 11 times; 4 + 11 · 4 + 16 + 4 rows stay. The peak is just
+        // before the last time.
         Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25"}, 68, 76, 11},
         Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "variant=local"}, 68, 76, 11},
-        // What a prefix was before its compression does not count; then everything goes on as if step by step.
+        // The bytes of a prefix before its compression do not count; afterwards the run continues as if step by step.
         Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "prefix=120", "prefill=whole"}, 68, 76, 11},
         // A token is dropped before each of tokens 32 … 199; a row has its mass.
         Case{"h2o", {"cache_size=32", "recent=16"}, 32, 32, 168, 1},
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
         // Chunks 1, 2 and 4 of 5 of 51 bins are [10, 30) and [40, 51).
         Case{"faedkv", {"prefix=100", "sinks=0", "recent=0", "chunks=5", "kept=1-2,4", "age=off"}, 62 + 100, 162, 1},
         Case{"l2norm", {"prefix=50", "ratio=0.4", "skip_layers=none"}, 170, 170, 1},
-        // One head in the place of two.
+        // One head instead of two.
         Case{"gqa", {"heads=1"}, 100, 100, 0}),
     [](const auto& c) { return std::string(c.param.method) + std::to_string(c.index); });
 
@@ -140,7 +140,7 @@ TEST(CachedRunOfSpectra, ValuesKeepTheChunksOfKeysUnlessToldOtherwise) {
   EXPECT_GT(largest_difference(without.nll, other.nll), 1e-4);
 }
 
-/// Rounding may turn a code over, and with it the rank of a token: a step of the store, no longer of rounding.
+/// Rounding may change a code, and with it the rank of a token: the difference is then a step of the storage type.
 TEST(CachedRunOfCodes, AnySplitOfATextHoldsAsMuchAndLosesAsMuch) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> caches{
       {"full", {"type=int8_per_token_head"}},
@@ -171,12 +171,12 @@ TEST(CachedRunOfCodes, AnySplitOfATextHoldsAsMuchAndLosesAsMuch) {
 TEST(CachedRunOfCodes, BytesOfKiviByHand) {
   TinyModel tiny;
   const ModelConfig& config = tiny.model->config();
-  // Of 200 tokens 192 keys are coded, 12 whole windows of 16, and all values but the last 16: 4 bits a value and 4
+  // 200 tokens: 192 keys are coded, 12 whole windows of 16, and all values except the last 16: 4 bits a value and 4
   // bytes a group of 8.
   const std::size_t coded = 192 + (200 - 16), plain = 8 + 16, heads = config.layers * config.kv_heads;
   const Losses found = losses(tiny, "kivi", {"group=8", "residual=16"}, 200, LayerCache::kUnlimited);
   EXPECT_EQ(found.report.end.stored, heads * config.head_dim * (coded + 2 * plain));
-  // Before the last token's oldest value is coded one more is plain.
+  // Before the last token's oldest value is coded, one more value is plain.
   EXPECT_EQ(found.report.peak.stored, heads * config.head_dim * (coded - 1 + 2 * (plain + 1)));
 }
 

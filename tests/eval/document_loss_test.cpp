@@ -1,4 +1,4 @@
-// Documents that go through a cache layer by layer, against whole runs that are cut where any layer has to act.
+// Documents that run through a cache layer by layer, against whole runs that are cut where any layer has to act.
 #include "eval/document_loss.h"
 
 #include <gtest/gtest.h>

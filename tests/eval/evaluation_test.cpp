@@ -82,7 +82,7 @@ TEST(Divergence, IsTheSumOverTheVocabularyInDouble) {
   const std::size_t layers = tiny.model->config().layers, vocabulary = tiny.model->config().vocabulary;
   ResidualStream whole = tiny.decoder->embed(ids), part = tiny.decoder->embed(std::span(ids).subspan(10), 10);
   tiny.decoder->advance(whole, layers);
-  tiny.decoder->advance(part, layers);  // knows nothing of the first 10 tokens
+  tiny.decoder->advance(part, layers);  // has not seen the first 10 tokens
   std::vector<std::size_t> rows(30);
   std::iota(rows.begin(), rows.end(), 10);
   const std::vector<float> expected = tiny.decoder->logits(whole, rows);

@@ -22,7 +22,7 @@ class Ablation : public ::testing::Test {
   AblationForward forward(const AblationSetup& setup, std::size_t batch_rows = 4096) {
     return {*tiny_.decoder, *ops_, setup, batch_rows};
   }
-  /// Row 0 keeps all, row 1 drops the lowest third, row 2 the middle third.
+  /// Row 0 keeps all bins, row 1 drops the lowest third, row 2 the middle third.
   std::vector<double> three_gains(std::size_t bins) const {
     std::vector<double> gains(3 * bins, 1.0);
     for (std::size_t n = 0; n < bins / 3; ++n) gains[bins + n] = gains[2 * bins + bins / 3 + n] = 0;
@@ -94,7 +94,7 @@ TEST_F(Ablation, ABatchOfModelsEqualsEachAlone) {
     const AblationSetup setup{continuation,    kTokens, 28, continuation ? 2UL : 0UL, continuation ? 3UL : 0UL,
                               Transform::kDct, false};
     const std::size_t bins = bins_of(setup.transform, setup.filtered());
-    // Four variants: each state and layer keeps another count of bins.
+    // Four variants: each state and layer keeps a different number of bins.
     std::vector<double> gains;
     for (std::size_t row = 0; row < 4 * 2 * layers.size(); ++row)
       for (std::size_t bin = 0; bin < bins; ++bin) gains.push_back(bin < bins - row % 7 ? 1 : 0);

@@ -17,7 +17,7 @@ struct TinyModel {
   explicit TinyModel(testing::TinyKind kind = testing::TinyKind::kPlain) {
     testing::write_tiny_model(folder / "model", kind);
     source = ModelSource::open(folder / "model");
-    backend = make_backend("cpu", DType::kF32, 1);  // passes this small would only wait for threads
+    backend = make_backend("cpu", DType::kF32, 1);  // threads would only wait in passes this small
     model = std::make_unique<Model>(*source, *backend);
     decoder = std::make_unique<Decoder>(*model);
   }
@@ -41,7 +41,7 @@ inline double largest_difference(const std::vector<float>& a, const std::vector<
   return largest;
 }
 
-/// The successor of each of `count` tokens from `first` on; -1 after the last.
+/// Returns the successor of each of `count` tokens from `first` on; -1 after the last.
 inline std::vector<std::int32_t> successors(std::span<const std::int32_t> tokens, std::size_t first,
                                             std::size_t count) {
   std::vector<std::int32_t> targets;

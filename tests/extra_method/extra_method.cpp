@@ -4,7 +4,7 @@
 namespace kvs {
 namespace {
 
-/// Every token, whatever `turns` says.
+/// Keeps every token, whatever `turns` is.
 std::unique_ptr<LayerCache> make_extra(Parameters& parameters, const CacheLayer& layer) {
   (void)parameters.count("turns", "turns that have no effect", 3, 1);
   return make_full_cache(layer.types);

@@ -27,7 +27,7 @@ std::string name_of_faulty_command(std::size_t index);
 
 void make_fault_inputs(const TemporaryFolder& inputs);
 
-/// Whether every place is tried (KVS_FAULTS=all) or a few.
+/// Returns whether every place is tried (KVS_FAULTS=all) or only a few.
 bool tries_all();
 
 }  // namespace kvs::testing

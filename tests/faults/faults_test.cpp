@@ -1,5 +1,5 @@
-// Every command, with one system call that fails, is cut short or kills it: it ends with a status and one line, keeps
-// what was there, and a second run makes the bytes of one that nothing befell.
+// Every command, with one system call that fails, is cut short or kills it: the command exits with a status and one
+// line, keeps earlier files, and a second run makes the bytes of an undisturbed run.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -27,7 +27,7 @@ const std::string kCalls[] = {"open",  "read", "write", "fsync", "rename",  "unl
 
 constexpr const char* kKept[] = {".lock", ".checkpoint", ".journal"};
 
-/// What befalls a call.
+/// The fault of a call.
 struct Fault {
   const char *name, *with;
   bool harmless = false;  // a program goes on
@@ -88,7 +88,8 @@ std::vector<std::string> names_of(const std::map<std::string, std::string>& file
   return names;
 }
 
-/// Calls from 1 to `count`: all, every hundredth of new; or one, of the first fault the last, and none of new.
+/// Calls from 1 to `count`: all, with every hundredth of new; or only one: the last for the first fault, and none of
+/// new.
 std::set<std::size_t> places(const std::string& call, std::size_t count, bool last, std::mt19937& random) {
   std::set<std::size_t> chosen;
   const bool all = tries_all(), many = call == "new";
@@ -97,9 +98,9 @@ std::set<std::size_t> places(const std::string& call, std::size_t count, bool la
   return {last ? count : 1 + random() % count};
 }
 
-/// What a run makes that nothing befalls.
+/// The outputs of an undisturbed run.
 struct Clean {
-  std::map<std::string, std::string> files[2];  // of a first run, and of one that replaces
+  std::map<std::string, std::string> files[2];  // of a first run, and of a run that replaces
   std::map<std::string, std::size_t> calls;
 };
 
@@ -109,11 +110,11 @@ class FaultsTest : public ::testing::TestWithParam<std::size_t> {
     make_fault_inputs(inputs_);
     stand_in_for_pictures(root_ / "bin");
     setenv("PATH", ((root_ / "bin").string() + ":" + path_).c_str(), 1);
-    setenv("OMP_WAIT_POLICY", "passive", 1);  // threads that spin take all of a machine that others share
+    setenv("OMP_WAIT_POLICY", "passive", 1);  // spinning threads would take all of a machine that others share
   }
   ~FaultsTest() override { setenv("PATH", path_.c_str(), 1); }
 
-  /// PNGs are made elsewhere; here they would take most of the time.
+  /// A stand-in makes PNGs; the real program would take most of the time.
   static void stand_in_for_pictures(const fs::path& folder) {
     fs::create_directory(folder);
     std::ofstream(folder / "rsvg-convert") << "#!/bin/sh\nprintf '\\211PNG....IEND\\256B\\140\\202'\n";
@@ -129,11 +130,11 @@ class FaultsTest : public ::testing::TestWithParam<std::size_t> {
   Outcome start(std::size_t at, const std::string& with, bool replaces) const {
     std::vector<std::string> words = command_.arguments;
     if (replaces) words.emplace_back("--force");
-    // Files of the model and of texts are read, those of `out` written: folders of one name hold both.
+    // Files of the model and of texts are read, files of `out` are written: folders of one name hold both.
     const FaultSettings settings(fs::temp_directory_path() / "kvs-cli-", root_ / "count", call_, at, with);
     return run(command_.program, words);
   }
-  /// Runs it again: over what is there, or from where it stopped, or anew. @return whether with --force
+  /// Runs it again: over the existing files, or from where it stopped, or from the start. @return whether with --force
   bool repair(bool replaces) const {
     std::vector<std::string> words = command_.arguments;
     if (replaces) words.emplace_back("--force");
@@ -182,8 +183,8 @@ class FaultsTest : public ::testing::TestWithParam<std::size_t> {
     EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
     EXPECT_EQ(outcome.err.rfind(command_.program + ": error: ", 0), 0U) << outcome.err;
   }
-  /// @param removed  whether what cannot be removed may stay: locks and what was kept for --resume
-  /// A PNG that could not be made is absent, not an older one.
+  /// @param removed  whether files that cannot be removed may stay: locks and the state for --resume. A PNG that could
+  /// not be made is absent, not an older one.
   void expect_same(std::map<std::string, std::string> clean, bool removed) const {
     auto found = contents_of(out_);
     std::erase_if(clean, [&](const auto& file) { return file.first.ends_with(".png") && !found.contains(file.first); });
@@ -199,7 +200,7 @@ class FaultsTest : public ::testing::TestWithParam<std::size_t> {
     for (const auto& [name, bytes] : contents_of(out_))
       EXPECT_FALSE(name.ends_with(".tmp") || name.ends_with(".lock")) << name << " is left";
   }
-  /// Each output is the new one, or as it was.
+  /// Each output is the new one, or unchanged.
   void expect_whole(const std::map<std::string, std::string>& clean, bool replaces) const {
     for (const std::string& name : command_.outputs) {
       const bool there = fs::exists(out_ + "/" + name);

@@ -1,4 +1,4 @@
-// Every command where address space is limited, as by `ulimit -v`: it ends with 0, or with 6, one line and no lock.
+// Every command with limited address space, as by `ulimit -v`: it exits with 0, or with 6, one line and no lock.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kLeast = 160, kMost = 1000, kStep = 20;  // MiB; below, the loader itself fails
 
-/// Far above what a run takes where many others run: what lasts longer hangs.
+/// Far above the time of a run when many others run: a run that takes longer hangs.
 constexpr const char* kMaxSeconds = "200";
 
-/// All, or two and the last.
+/// All limits, or two and the last.
 std::set<std::size_t> limits(std::size_t seed) {
   std::set<std::size_t> chosen{kMost};
   std::mt19937 random(static_cast<std::uint32_t>(seed));
@@ -47,7 +47,8 @@ class LimitedProgramTest : public ::testing::Test {
     return run("/usr/bin/env", words);
   }
 
-  /// Of a command with --threads the environment asks for more than there is room for: the option goes before it.
+  /// For a command with --threads the environment asks for more threads than there is space for: the option takes
+  /// precedence.
   static std::string environment_of(const FaultyCommand& command, const std::string& threads) {
     const bool given = std::ranges::find(command.arguments, "--threads") != command.arguments.end();
     return given ? "1000" : threads;
@@ -72,12 +73,12 @@ TEST_F(LimitedProgramTest, WhoseThreadsCannotBeMadeLeavesNoTemporary) {
 
 class MemoryLimitsTest : public LimitedProgramTest, public ::testing::WithParamInterface<std::size_t> {
  protected:
-  /// @param files  what a run without a limit makes
+  /// @param files  the files of a run without a limit
   void expect_order(const FaultyCommand& command, const Outcome& outcome,
                     const std::map<std::string, std::string>& files, bool same_bytes) const {
     EXPECT_THAT(outcome.status, ::testing::AnyOf(0, 6)) << outcome.err;
     std::string lines = outcome.err;
-    if (lines.starts_with("note: ")) lines.erase(0, lines.find('\n') + 1);  // of a GGUF without tokenizer
+    if (lines.starts_with("note: ")) lines.erase(0, lines.find('\n') + 1);  // for a GGUF without tokenizer
     EXPECT_EQ(std::ranges::count(lines, '\n'), outcome.status == 0 ? 0 : 1) << outcome.err;
     const auto found = contents_of(out_);
     for (const auto& [name, bytes] : found) {

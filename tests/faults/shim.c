@@ -1,9 +1,9 @@
-/* Loaded before a program's libraries (LD_PRELOAD): lets one call of one kind fail.
+/* Loaded before a program's libraries (LD_PRELOAD): makes one call of one kind fail.
  *   KVS_FAULT_CALL    the kind: a name of kNames
  *   KVS_FAULT_AT      the call that fails, from 1; 0: none
  *   KVS_FAULT_WITH    an errno; short: only half of the bytes are read or written; kill: SIGKILL
  *   KVS_FAULT_FOLDER  only files below it are counted
- *   KVS_FAULT_COUNT   a file that is told how many calls of each kind there were
+ *   KVS_FAULT_COUNT   a file that receives the number of calls of each kind
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -30,7 +30,7 @@
 
 enum Outcome { kPass, kFail, kShort };
 
-/* What is counted apart: calls of files below the folder, and of no file. */
+/* Kinds of calls that are counted separately: of files below the folder, and of no file. */
 enum Kind {
   kOpen,
   kRead,
@@ -76,7 +76,7 @@ static int is_file_below(int descriptor) {
   return is_below(path);
 }
 
-/* Counts a call; errno is set where it fails. */
+/* Counts a call; sets errno if the call is to fail. */
 static enum Outcome outcome(enum Kind kind) {
   const long call = atomic_fetch_add(&calls[kind], 1) + 1;
   if ((int)kind != wanted) return kPass;
@@ -88,7 +88,7 @@ static enum Outcome outcome(enum Kind kind) {
   return kFail;
 }
 
-/* Of a path, of a descriptor, of no file. */
+/* Calls with a path, with a descriptor, with no file. */
 static enum Outcome outcome_of(enum Kind kind, const char* path) {
   return is_owner() && is_below(path) ? outcome(kind) : kPass;
 }
@@ -103,7 +103,7 @@ typedef int Main(int, char**, char**);
 static Main* program;
 static uintptr_t first_code, last_code; /* of the program itself, without its libraries */
 
-/* The program is the first object of all. */
+/* The program is the first of all objects. */
 static int note_code(struct dl_phdr_info* object, size_t size, void* unused) {
   (void)size, (void)unused;
   for (int n = 0; n < object->dlpi_phnum; ++n)
@@ -164,7 +164,7 @@ OPEN(open64, AT_FDCWD, )
 OPEN(openat, folder, int folder, )
 OPEN(openat64, folder, int folder, )
 
-/* libstdc++'s and HDF5's streams come through here, too. */
+/* libstdc++'s and HDF5's streams also use this call. */
 #define FOPEN(NAME)                                                          \
   FILE* NAME(const char* path, const char* mode) {                           \
     if (outcome_of(kOpen, path) == kFail) return NULL;                       \
@@ -216,7 +216,7 @@ ssize_t writev(int descriptor, const struct iovec* parts, int count) {
 PWRITE(pwrite)
 PWRITE(pwrite64)
 
-/* How libstdc++ copies files. It knows no EINTR. */
+/* libstdc++ copies files with this call. It does not handle EINTR. */
 ssize_t sendfile(int to, int from, off_t* at, size_t size) {
   const enum Outcome what = outcome_at(kWrite, to);
   if (what == kFail && errno != EINTR) return -1;
@@ -279,7 +279,7 @@ ALLOCATE(posix_fallocate64)
 MMAP(mmap)
 MMAP(mmap64)
 
-/* A descriptor is gone even where its close fails. */
+/* A descriptor is closed even if its close fails. */
 int close(int descriptor) {
   const enum Outcome what = outcome_at(kClose, descriptor);
   const int error = errno, result = (int)syscall(SYS_close, descriptor);
@@ -303,7 +303,7 @@ int flock(int descriptor, int how) {
   return outcome_at(kLock, descriptor) == kFail ? -1 : (int)syscall(SYS_flock, descriptor, how);
 }
 
-/* What it takes to start another process. */
+/* The calls that start another process. */
 int pipe2(int ends[2], int flags) {
   return outcome_here(kProcess) == kFail ? -1 : (int)syscall(SYS_pipe2, ends, flags);
 }
@@ -334,8 +334,8 @@ void* dlopen(const char* name, int flags) {
   return ((void* (*)(const char*, int))next("dlopen"))(name, flags);
 }
 
-/* C++'s operator new as the program itself calls it, which asks for too much where it is to fail. Libraries are left
- * out: some end a program when they get nothing, by a null pointer OpenSSL and oneDNN, and valijson, whose new does not
+/* C++'s operator new when the program itself calls it; to fail, it asks for too much memory. Libraries are left out:
+ * some end a program when they get no memory: OpenSSL and oneDNN by a null pointer, and valijson, whose new does not
  * throw. */
 static int fails_new(const void* caller) { return is_of_program(caller) && outcome_here(kNew) == kFail; }
 void* _Znwm(size_t size) {

@@ -1,4 +1,4 @@
-// What a capture's manifest, journal and attributes may claim: whatever is accepted describes a file whose datasets lie
+// The claims of a capture's manifest, journal and attributes: an accepted input describes a file whose datasets lie
 // inside it without overlapping, and reads back the same after being written. (libhdf5 itself never meets an unchecked
 // file outside an isolated child.)
 #include "io/hdf5/capture_layout.h"
@@ -10,7 +10,7 @@ namespace {
 using kvs::Json;
 using kvs::fuzz::require;
 
-/// Datasets and what is between them fill the file exactly.
+/// Datasets and the gaps between them fill the file exactly.
 void check_ranges(const kvs::CaptureIndex& index) {
   std::uint64_t data = 0, rest = 0, at = 0;
   for (std::size_t i = 0; i < index.offsets.size(); ++i) data += index.bytes[i % index.bytes.size()];
@@ -49,7 +49,7 @@ void check_journal(const Json& value, std::uint64_t file_bytes) {
   require(progress.index.checksums.size() == progress.committed * progress.index.names.size(), "checksums");
 }
 
-/// The size that the input itself claims, so that mutations get past the comparison with the real one.
+/// The size that the input itself claims, so that mutations pass the comparison with the real size.
 std::uint64_t claimed_bytes(const Json& value) {
   const Json& object = value.is_array() && !value.empty() ? value.front() : value;
   if (!object.is_object() || !object.contains("file_bytes")) return 4096;

@@ -9,7 +9,7 @@
 
 namespace kvs::fuzz {
 
-/// Ends the process the way that libFuzzer and ctest both count as a crash.
+/// Ends the process in a way that both libFuzzer and ctest count as a crash.
 [[noreturn]] inline void report(const char* what) {
   std::fprintf(stderr, "fuzz target: %s\n", what);
   std::abort();
@@ -20,7 +20,7 @@ inline void require(bool holds, const char* what) {
 }
 
 /// Runs `act`, which reads hostile bytes. It may succeed or refuse them with an input, unsupported or data error of one
-/// clean line; every other exception, kInternal included, is a find.
+/// clean line. Every other exception, including kInternal, is a finding.
 template <class Act>
 void accept_or_refuse(Act&& act) {
   try {

@@ -1,5 +1,5 @@
-// The input is a GGUF file. Whatever is accepted has tensors in order of names that lie inside the file, on the
-// alignment and apart from each other, and every one that can be decoded is.
+// The input is a GGUF file. An accepted file has tensors in order of names that lie inside the file, aligned and
+// without overlap; every tensor that can be decoded is decoded.
 #include <algorithm>
 
 #include "io/gguf_parse.h"

@@ -1,6 +1,6 @@
-// Journals of hostile lines. After a first byte 'r' the bytes are a journal as they are; after any other each line is
-// taken for a record and gets its right CRC, so that the fuzzer comes past the checksums; the last line stays raw. What
-// is accepted is written and read back unchanged, also with a torn line behind it.
+// Journals of hostile lines. After a first byte 'r' the bytes are a raw journal. After any other byte each line is a
+// record and gets its right CRC, so that the fuzzer passes the checksums; the last line stays raw. An accepted journal
+// is written and read back unchanged, also with a torn line at its end.
 #include <cstdio>
 
 #include "io/digest.h"
@@ -11,7 +11,7 @@ namespace {
 
 using kvs::Journal;
 
-/// @param crc  in: of the lines before; out: with this one
+/// @param crc  in: of the lines before; out: including this line
 std::string line_of(std::string_view record, std::uint32_t& crc) {
   crc = kvs::crc32c(std::as_bytes(std::span(record)), crc);
   char digits[9];

@@ -1,5 +1,5 @@
-// parse_json accepts only what the library's own parser and RapidJSON accept, with the same result, and survives being
-// read by a cursor; what it accepted is written and read back unchanged.
+// parse_json accepts only inputs that the library's own parser and RapidJSON accept, with the same result, and a cursor
+// can read them; an accepted value is written and read back unchanged.
 #ifdef __clang__  // RapidJSON 1.1.0 adds to null pointers
 #pragma clang attribute push(__attribute__((no_sanitize("undefined"))), apply_to = function)
 #endif
@@ -32,7 +32,7 @@ class Builder {
   bool Int64(std::int64_t) { return false; }
   bool Uint64(std::uint64_t) { return false; }
   bool Double(double) { return false; }
-  /// By the C++ library: RapidJSON 1.1.0 rounds some numbers twice.
+  /// Uses the C++ library: RapidJSON 1.1.0 rounds some numbers twice.
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     const std::string number(text, size);
     if (number.find_first_of(".eE") == number.npos) {
@@ -91,8 +91,8 @@ void compare_with_rapidjson(std::string_view text, const Json& value) {
   require(value == builder.value(), "parsed another value than RapidJSON");
 }
 
-/// Asks every getter of the first values, in pre-order. The answer or the refusal must agree with the value's kind.
-/// @param left  how many more: refusals are exceptions, which take longer than all the parsers
+/// Calls every getter of the first values, in pre-order. The result or the refusal must agree with the value's kind.
+/// @param left  remaining number: refusals are exceptions, which take longer than all the parsers
 void read_values(const JsonCursor& cursor, int& left) {
   if (left-- <= 0) return;
   const Json& value = cursor.value();

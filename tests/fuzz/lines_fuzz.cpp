@@ -1,5 +1,5 @@
-// Lines of a tokens file: parse_token_line() takes exactly the arrays of ids below the size of the vocabulary that the
-// JSON parser takes. The same bytes as text: what replaces invalid UTF-8 is valid, and changes nothing else.
+// Lines of a tokens file: parse_token_line() accepts exactly the arrays of ids below the size of the vocabulary that
+// the JSON parser accepts. The same bytes as text: the replacement of invalid UTF-8 is valid, and changes nothing else.
 #include <algorithm>
 #include <optional>
 

@@ -1,6 +1,6 @@
-// After a first byte 'i' the input is an index, after 'h' a header, a NUL byte and data, after any other byte a file as
-// it is. Whatever file is accepted has tensors in order of names that fill the data section, and every one that can be
-// decoded is.
+// After a first byte 'i' the input is an index, after 'h' a header, a NUL byte and data, after any other byte a raw
+// file. An accepted file has tensors in order of names that fill the data section; every tensor that can be decoded is
+// decoded.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// The input is a tokenizer.json, a NUL byte and a text. Whatever tokenizer is accepted encodes the text to ids that it
-// can decode, each time the same; a text that is not UTF-8 is left out.
+// The input is a tokenizer.json, a NUL byte and a text. An accepted tokenizer encodes the text to ids that it can
+// decode, each time the same; a text that is not UTF-8 is skipped.
 #include <algorithm>
 #include <string_view>
 

@@ -1,6 +1,6 @@
 // The input is lines: tokenizer.ggml.model, tokenizer.ggml.pre, tokens each with a tab and its type up to an empty
-// line, merges up to an empty line, and then a text. A token's score is less the later it comes. Whatever is accepted
-// encodes the text to ids that it can decode, each time the same; a text that is not UTF-8 is left out.
+// line, merges up to an empty line, and then a text. Later tokens have lower scores. An accepted tokenizer encodes the
+// text to ids that it can decode, each time the same; a text that is not UTF-8 is skipped.
 #include <algorithm>
 #include <charconv>
 #include <string_view>

@@ -1,5 +1,4 @@
-// The input is a tokenizer.model. Whatever model is accepted encodes some texts to ids that it can decode, each time
-// the same.
+// The input is a tokenizer.model. An accepted model encodes some texts to ids that it can decode, each time the same.
 #include <array>
 #include <string_view>
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Cuts opticks_smollm2.safetensors and opticks_smollm2.txt from a reference file of SmolLM2-135M on Newton's Opticks.
 
-Usage: cut_opticks.py REFERENCE.h5 EXCERPT.txt        (needs h5py, numpy, safetensors; writes beside itself)
+Usage: cut_opticks.py REFERENCE.h5 EXCERPT.txt        (needs h5py, numpy, safetensors; writes to its own folder)
 
 The reference was computed with PyTorch and Transformers in float32 from the GGUF's dequantised weights on the first 512
-tokens of bytes 40,000 to 79,999 of the book (EXCERPT.txt; public domain): `tokens` [512], `nll` [511] in nats, and states/{q_pre,k_pre,k_post,v}/{0,14,29}
-[heads, 512, 64] after attention's projections and before or after RoPE, rotate-half channel order.
-Of the states every 37th value of the flattened tensor is kept, of q_pre every 111th (37 and 111 share no factor with
-the head size, so every channel and position occurs). All values are stored as float32.
+tokens of bytes 40,000 to 79,999 of the book (EXCERPT.txt; public domain): `tokens` [512], `nll` [511] in nats, and
+states/{q_pre,k_pre,k_post,v}/{0,14,29} [heads, 512, 64] after attention's projections and before or after RoPE,
+rotate-half channel order.
+Kept are every 37th value of the flattened states and every 111th of q_pre (37 and 111 share no factor with the head
+size, so every channel and position occurs). All values are stored as float32.
 """
 import os
 import sys

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Golden ids of tokenizers with files beside tokenizer.json, by AutoTokenizer of Transformers.
+"""Golden ids of tokenizers with files next to tokenizer.json, by AutoTokenizer of Transformers.
 
 Usage: make_auto_tokenizer_golden.py
 
-Writes beside itself auto_tokenizer_ids.json. Of each case: `base`, the tokenizer_BASE.json that it begins with;
-`changes`, a JSON merge patch to it; `files`, what stands beside it; the ids of TEXTS and the id of bos_token (null
-where there is none). Made with transformers 5.24.0, tokenizers 0.23.3.
+Writes auto_tokenizer_ids.json to its own folder. Each case has `base`, the tokenizer_BASE.json that it begins with;
+`changes`, a JSON merge patch to it; `files`, the files next to it; the ids of TEXTS and the id of bos_token (null
+if there is none). Made with transformers 5.24.0, tokenizers 0.23.3.
 """
 import json
 import os
@@ -82,7 +82,7 @@ def fixed_cases():
         for model_type in MODEL_TYPES:
             yield f"{model_type}, {base}", case(base, model_type=model_type)
             yield f"{model_type}, {base}, fast", case(base, model_type=model_type, config=fast)
-    # What `tokenizers` reads in a tokenizer.json.
+    # The parts that `tokenizers` reads in a tokenizer.json.
     yield "gap", case(changes=with_added((size + 5, token("<x>"))))
     yield "twice", case(changes=with_added((size, token("<x>")), (size, token("<x>"))))
     yield "twice, other flags", case(changes=with_added((size, token("<x>")), (size, token("<x>", rstrip=True))))
@@ -97,7 +97,7 @@ def fixed_cases():
 
 
 def random_case(seed):
-    """Files drawn at random, which need not agree."""
+    """Returns files drawn at random, which need not agree."""
     r = random.Random(seed)
     base = r.choice(list(BASES))
     size = len(BASES[base]["model"]["vocab"])
@@ -134,7 +134,7 @@ def random_case(seed):
 
 
 def merged(target, patch):
-    """RFC 7396 without nulls."""
+    """Applies a merge patch (RFC 7396 without nulls)."""
     if not isinstance(patch, dict):
         return patch
     return {**target, **{key: merged(target.get(key, {}) if isinstance(target, dict) else {}, value) for key, value in patch.items()}}
@@ -147,7 +147,7 @@ def write_folder(folder, one):
 
 
 def reference(folder):
-    """Ids of TEXTS and of bos_token; @raise Exception what Transformers raises."""
+    """Returns the ids of TEXTS and of bos_token; @raise Exception as Transformers raises it."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     return {"ids": [tokenizer(text, add_special_tokens=False)["input_ids"] for text in TEXTS], "bos": tokenizer.bos_token_id}
 

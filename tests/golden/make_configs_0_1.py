@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Configs as kvspectrum 0.1.2 wrote them, one of each method and of each way to store, and what `eval` said of them.
+"""Configs as kvspectrum 0.1.2 wrote them, one of each method and storage type, and the results of `eval` with them.
 
-Usage: make_configs_0_1.py BIN        (BIN: a folder with kvcalibrate 0.1.2; fills configs_0_1 beside itself)
+Usage: make_configs_0_1.py BIN        (BIN: a folder with kvcalibrate 0.1.2; fills configs_0_1 in its own folder)
 
 The model is tiny_llama_gqa, the documents are three texts of 70 random ids in windows of 32. nll.json holds each
 config's mean NLL on them.
@@ -65,7 +65,7 @@ def main():
             figure.unlink()
     found = {}
     for path in sorted((HERE / "configs_0_1").glob("*.json")):
-        if path.name in ("nll.json", "elitekv_sets.json"):  # sets without factors are for export
+        if path.name in ("nll.json", "elitekv_sets.json"):  # sets without factors are only for export
             continue
         prefix = ["--set", "prefix=20"] if path.stem == "faedkv_ablation" else []
         result = run(program, "eval", *TEXT, "--config", f"configs_0_1/{path.name}", *prefix, "--against", "none", "--json")

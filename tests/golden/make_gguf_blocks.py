@@ -3,8 +3,8 @@
 
 Usage: make_gguf_blocks.py > gguf_blocks.json
 
-For each type BLOCKS blocks of random bytes: the outputs of MT19937 (seed 20240607) as little-endian words, the same
-for C++'s std::mt19937. An f16 scale whose exponent is all ones (infinite or NaN) loses its exponent's top bit. Kept are
+Each type has BLOCKS blocks of random bytes: the outputs of MT19937 (seed 20240607) as little-endian words, which C++'s
+std::mt19937 also gives. An f16 scale whose exponent is all ones (infinite or NaN) loses its exponent's top bit. Kept are
 `first`, the bits of the first block's numbers as gguf.quants.dequantize() gives them, and `sha256` of all blocks' f32
 bytes. `scales` are the offsets of the f16 fields.
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Characters of Unicode 15 to 17 that tokenisers class or normalise otherwise than older tables of PCRE2 and utf8proc.
+"""Characters of Unicode 15 to 17 that tokenisers class or normalise differently from older PCRE2 and utf8proc tables.
 
 Usage: make_new_characters.py V14 V15 V16 V17 > src/tokenizer/new_characters_table.h
 
 The arguments are folders with the Python package unicodedata2 of these Unicode versions (pip install --target FOLDER
 unicodedata2==15.1.0, 16.0.0, 17.0.0; V14 may be "-" for Python's own tables, where they are version 14). The package
-tokenizers (0.23.3) is asked what its normalisers leave alone.
+tokenizers (0.23.3) tells which characters its normalisers leave unchanged.
 """
 import importlib
 import sys
@@ -14,7 +14,7 @@ import unicodedata
 from tokenizers import normalizers
 
 CODES = [code for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000]
-CLASSES = "LMNPS"  # first letters of the categories that patterns ask for; of M, P and S no pattern asks for the second
+CLASSES = "LMNPS"  # first letters of the categories that patterns ask for; M, P and S are asked for as a whole
 
 
 def load(folder):
@@ -70,7 +70,8 @@ def merged(codes):
 
 
 def inert(newest):
-    """What Unicode reorders, takes apart or composes and the normalisers of `tokenizers`, of Unicode 9, do not."""
+    """Returns the characters that Unicode reorders, decomposes or composes and that `tokenizers`, of Unicode 9,
+    leaves."""
     nfd, nfkd = normalizers.NFD(), normalizers.NFKD()
     found = set()
     for code in CODES:

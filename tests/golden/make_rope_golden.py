@@ -1,8 +1,8 @@
 """Writes rope_frequencies.json: frequencies and attention factors of each RoPE type as Transformers 5 computes them.
 
 Run with: pip install torch transformers; python make_rope_golden.py
-Each case holds the members of a config.json that RoPE follows from, and per document length what a pass of that length
-uses.
+Each case holds the members of a config.json that define RoPE, and for each document length the values that a pass of
+that length uses.
 """
 import json
 import pathlib

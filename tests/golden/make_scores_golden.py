@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Golden values of what retrieval tasks' scores compare: scores.json.
+"""Golden values for the comparisons of retrieval tasks' scores: scores.json.
 
 Usage: make_scores_golden.py
 
-By Python's own str: `lower` of every character that it changes; which characters keep a Σ behind or before them from
-being final; what str.isspace() and \\w of re hold. All as ranges of code points; those that this Python's Unicode does
-not know are left out (`assigned` has the others). Scores: RULER's string match (`answer.lower() in text.lower()`), and
-F1 as SQuAD's evaluation (Apache-2.0 and MIT), whose normalize_answer is copied.
+From Python's own str: `lower` of every character that it changes; the characters that keep a Σ after or before them
+from being final; the characters of str.isspace() and of re's \\w. All are ranges of code points; code points that this
+Python's Unicode does not know are left out (`assigned` has the others). Scores: RULER's string match (`answer.lower()
+in text.lower()`), and F1 as SQuAD's evaluation (Apache-2.0 and MIT), whose normalize_answer is copied.
 """
 import collections
 import json

@@ -3,11 +3,11 @@
 
 Usage: make_tasks_golden.py RULER LONGCTX_BENCH
 
-RULER: a checkout of github.com/NVIDIA/RULER at c3f5e3b (Apache-2.0). Its generators run as they are, but for what they
-load: words are those of src/tasks/words.cpp, the essay is data/opticks_sample.txt, sentences end at a blank behind
-. ? or !, a token is four bytes. LONGCTX_BENCH: one of github.com/henryzhongsc/longctx_bench at 72204d0 (MIT), whose
-functions put a pass key into a text. Needs numpy.
-Of each prompt its SHA-256, tokens and answers are kept.
+RULER: a checkout of github.com/NVIDIA/RULER at c3f5e3b (Apache-2.0). Its generators run unchanged, with other inputs:
+words are those of src/tasks/words.cpp, the essay is data/opticks_sample.txt, sentences end at a blank behind . ? or !,
+a token is four bytes. LONGCTX_BENCH: one of github.com/henryzhongsc/longctx_bench at 72204d0 (MIT), whose functions put
+a pass key into a text. Needs numpy.
+Kept are the SHA-256, tokens and answers of each prompt.
 """
 import hashlib
 import json
@@ -43,7 +43,7 @@ RULER_TASKS = {
 
 
 def tokens(text):
-    """Pieces of four bytes."""
+    """Splits a text into pieces of four bytes."""
     data = text.encode()
     return [data[n : n + 4] for n in range(0, len(data), 4)]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random tiny Llama models and their logits as Transformers computes them (tests/model).
 
-Usage: make_tiny_llama.py            (needs torch, transformers, safetensors, gguf; writes beside itself)
+Usage: make_tiny_llama.py            (needs torch, transformers, safetensors, gguf; writes to its own folder)
 
   tiny_llama_gqa/      bf16 safetensors in one file, grouped queries, tied head, no RoPE scaling
   tiny_llama_mha/      f32 safetensors in two shards, own head, llama3 RoPE scaling, attention biases
@@ -46,7 +46,7 @@ def golden(model, ids):
 
 
 def permute(weight, heads):
-    """Rows of a head from (half, chunk) to (chunk, half), as llama.cpp's converter stores W_q and W_k."""
+    """Reorders rows of a head from (half, chunk) to (chunk, half), as llama.cpp's converter stores W_q and W_k."""
     return weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
 
 
@@ -97,7 +97,7 @@ def main():
     quantised = make(3, num_key_value_heads=2, tie_word_embeddings=False,
                      rope_parameters={**LLAMA3, "rope_theta": 10000.0})
     write_gguf(quantised, os.path.join(HERE, "tiny_llama.gguf"))
-    # .bfloat16() above rounded RoPE's frequencies too; a model that is read back in f32 has them whole.
+    # .bfloat16() above also rounded RoPE's frequencies; a model that is read back in f32 has the exact ones.
     gqa = LlamaForCausalLM.from_pretrained(os.path.join(HERE, "tiny_llama_gqa"), dtype=torch.float32).eval()
     models = {"tiny_llama_gqa": gqa, "tiny_llama_mha": mha, "tiny_llama.gguf": quantised}
     with open(os.path.join(HERE, "tiny_llama.json"), "w") as out:

@@ -3,12 +3,12 @@
 
 Usage: make_tokenizer_golden.py [SmolLM2-135M-Instruct.Q4_1.gguf]
 
-Writes beside itself
+Writes to its own folder
   tokenizer_torture.txt      the text
   tokenizer_small.json       a tokenizer.json of 700 tokens, trained on it; three byte tokens are taken out again
   tokenizer_small_ids.json   by pipeline: its changes to tokenizer_small.json (a JSON merge patch) or its
                              tokenizer.ggml.pre, and the ids of the text
-  tokenizer_marked.json      a tokenizer.json of SentencePiece's kind: BPE over characters, spaces as U+2581, bytes as
+  tokenizer_marked.json      a SentencePiece-like tokenizer.json: BPE over characters, spaces as U+2581, bytes as
                              <0x00> ... <0xFF>; and tokenizer_unigram.json, a Unigram one
   tokenizer_marked_ids.json, tokenizer_unigram_ids.json   their pipelines and ids, as above
   tokenizer_bpe.model, tokenizer_unigram.model   of SentencePiece, with a rule each that replaces text
@@ -72,7 +72,7 @@ TEKKEN = WORD % ("", "") + r"|\p{N}" + TAIL
 GPT4O = WORD % (("(?i:'s|'t|'re|'ve|'m|'ll|'d)?",) * 2) + r"|\p{N}{1,3}" + TAIL
 
 
-# As DeepSeek's tokenizer.json files write them.
+# Patterns as in DeepSeek's tokenizer.json files.
 DEEPSEEK_LETTERS = ("\\s?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-"
     "\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481"
     "\u048a-\u052f\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b"
@@ -112,7 +112,7 @@ FLAGS = {"<|im_end|>": ["lstrip"], "<|im_start|>": ["rstrip"], "brown": ["single
 
 
 def flagged_tokens(vocabulary):
-    """Those of FLAGS, with the id of the vocabulary or, as `tokenizers` numbers them, the next free one."""
+    """Returns the tokens of FLAGS, with the id of the vocabulary or, as `tokenizers` numbers them, the next free id."""
     new = [content for content in FLAGS if content not in vocabulary]
     names = ["single_word", "lstrip", "rstrip", "normalized", "special"]
     return [{"id": vocabulary[content] if content in vocabulary else len(vocabulary) + new.index(content),
@@ -155,7 +155,7 @@ PIPELINES = {
 GGUF_PRES = ["smollm", "gpt-2", "default", "falcon", "llama-bpe", "dbrx", "qwen2", "qwen35", "deepseek-llm", "deepseek-coder",
              "deepseek-v3", "tekken", "gpt-4o", "seed-coder", "bailingmoe", "bloom", "viking"]
 
-# --- SentencePiece's kind ---
+# --- SentencePiece-like tokenizers ---
 PREPEND = {"type": "Prepend", "prepend": "\u2581"}
 SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
 MARKED_SPECIALS = ["<unk>", "<s>", "</s>"]
@@ -199,7 +199,7 @@ def train():
     document = json.loads(tokenizer.to_str())
     merges = [m.split(" ") if isinstance(m, str) else m for m in document["model"]["merges"]]
     used = {part for merge in merges for part in merge}
-    # Real vocabularies lack bytes that their corpus did not have. Byte 0xF3 (private use planes) is in the text.
+    # Real vocabularies lack bytes that their corpus did not contain. Byte 0xF3 (private use planes) is in the text.
     gone = [c for c in sorted(pre_tokenizers.ByteLevel.alphabet()) if c not in used][:2] + ["ó"]
     merges = [m for m in merges if not any("ó" in part for part in m)]
     vocabulary = [t for t in document["model"]["vocab"] if t not in gone and (len(t) == 1 or "ó" not in t)]
@@ -211,7 +211,7 @@ def train():
 
 
 def train_marked():
-    """BPE as Llama 2's tokenizer.json has it; one merge in three is taken out, so that ignore_merges matters."""
+    """BPE as in Llama 2's tokenizer.json; one merge in three is taken out, so that ignore_merges matters."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     trainer = trainers.BpeTrainer(vocab_size=430, min_frequency=2, limit_alphabet=120, show_progress=False)
@@ -272,7 +272,7 @@ SP_USER_DEFINED = ["<|im_end|>", "<|endoftext|>", "\u2581\u2581"]
 
 
 def train_sentencepiece(folder, kind):
-    """A model with a small rule of its own: the standard ones are 200 KB."""
+    """A model with a small rule of its own: the standard rules have 200 KB."""
     (folder / "rules.tsv").write_text("66 69\t46 49\n41 41\t61 20 62\n2460\t31\n1E9B 323\t1E69\nA0\t20\n")
     (folder / "text").write_text(latin())
     options = {"bpe": dict(add_dummy_prefix=True, remove_extra_whitespaces=False, byte_fallback=True, split_digits=True),
@@ -285,7 +285,7 @@ def train_sentencepiece(folder, kind):
 
 
 def sp_ids(model, text):
-    """The control and unknown pieces are cut out, and every stretch between them is a text of its own."""
+    """Cuts out the control and unknown pieces; every stretch between them is tokenised separately."""
     special = {model.id_to_piece(i): i for i in range(model.get_piece_size()) if model.is_control(i) or model.is_unknown(i)}
     ids = []
     for part in re.split("(" + "|".join(map(re.escape, special)) + ")", text):

@@ -25,7 +25,7 @@ using testing::ElementsAre;
 
 constexpr int kFailed = 99;
 
-/// Exit status of `act` run in a child: 0, the code of the Error that it threw, or kFailed.
+/// Returns the exit status of `act` run in a child: 0, the code of the Error that it threw, or kFailed.
 int status_in_child(const std::function<void()>& act) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -195,7 +195,7 @@ TEST_F(CaptureCrash, FullDiskIsAnErrorWhereverItStrikesAndLosesNothing) {
       ++never;
     } else {
       EXPECT_EQ(status, static_cast<int>(ErrorCode::kEnvironment));
-      // Either nothing at all is left, or a state to resume.
+      // Either nothing is left, or a state to resume.
       if (directory.names() == std::set<std::string>{"filler"})
         ++at_open;
       else

@@ -19,7 +19,7 @@ using namespace test;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 
-/// A dataset read by plain libhdf5, converted to `memory_type`.
+/// Reads a dataset by plain libhdf5, converted to `memory_type`.
 template <class T>
 std::vector<T> read_plain(hid_t file, const std::string& name, hid_t memory_type,
                           std::vector<hsize_t>* shape = nullptr) {
@@ -139,7 +139,7 @@ TEST_F(CaptureWriting, ManifestTellsOthersHowToCheckTheFile) {
   const std::string bytes = read_all(path_);
   const Json manifest = parse_json(read_all(directory_ / "out.h5.manifest.json"), "manifest");
   EXPECT_EQ(manifest["file_bytes"], bytes.size());
-  // The digest by its definition: SHA-256 of what is left when the datasets are cut out.
+  // The digest by its definition: SHA-256 of the bytes outside the datasets.
   std::string metadata = bytes;
   std::vector<std::pair<std::size_t, std::size_t>> data;
   for (const Json& document : manifest["documents"])
@@ -161,7 +161,7 @@ TEST_F(CaptureWriting, RefusesAnOutputThatExistsUnlessForced) {
   EXPECT_EQ(read_all(path_), "precious");
   EXPECT_THAT(directory_.names(), ElementsAre("out.h5"));
   run_part(path_, small_header(), 1, {.force = true});
-  EXPECT_EQ(read_all(path_), "precious");  // until the new one is whole
+  EXPECT_EQ(read_all(path_), "precious");  // until the new file is complete
   run_capture(path_, small_header(), {.resume = true});
   EXPECT_EQ(CaptureReader::open(path_, {})->documents(), 3U);
 }
@@ -216,7 +216,7 @@ TEST_F(CaptureWriting, RefusesNumbersThatTheStoredTypeCannotHold) {
   const auto writer = CaptureWriter::open(path_, header, test_identity(), {});
   writer->begin_document(tokens_of(header, 0));
   std::vector<float> values = states_of(header, 0, 13, StateKind::kV);
-  // Head 1, token 2, channel 3 of [2, 17, 6]; 65520 is the least that rounds to infinity.
+  // Head 1, token 2, channel 3 of [2, 17, 6]; 65520 is the smallest value that rounds to infinity.
   values[1 * 17 * 6 + 2 * 6 + 3] = 65520.0F;
   expect_error(ErrorCode::kData, "layer 13, head 1, token 2", [&] {
     writer->write_states(13, StateKind::kV, {values, shape_of(header, StateKind::kV)});
@@ -343,7 +343,7 @@ TEST_F(CaptureReading, RefusesACaptureThatIsBeingWritten) {
 TEST_F(CaptureReading, NamesLayerHeadAndTokenOfANan) {
   const CaptureHeader header = small_header(DType::kF32, 1);
   run_capture(path_, header);
-  fs::remove(directory_ / "out.h5.manifest.json");  // or the checksum would be the error
+  fs::remove(directory_ / "out.h5.manifest.json");  // otherwise the checksum would be the error
   const hid_t file = H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
   const hid_t dataset = H5Dopen2(file, "/doc/00000/layer/00/k_pre", H5P_DEFAULT);
   std::vector<float> values = states_of(header, 0, 0, StateKind::kKPre);

@@ -79,7 +79,7 @@ inline const Json& test_identity() {
   return identity;
 }
 
-/// Runs a capture from where it is to its end.
+/// Runs a capture from its present state to its end.
 inline void run_capture(const std::filesystem::path& path, const CaptureHeader& header,
                         CaptureWriter::Options options = {}) {
   const auto writer = CaptureWriter::open(path, header, test_identity(), options);

@@ -1,4 +1,4 @@
-// Captures that nobody vouches for: made or changed here with libhdf5, no manifest beside them.
+// Captures that nobody vouches for: made or changed here with libhdf5, without a manifest.
 #include <gmock/gmock.h>
 #include <hdf5.h>
 #include <sys/resource.h>
@@ -30,7 +30,7 @@ class HostileCapture : public testing::Test {
     change(file);
     ASSERT_GE(H5Fclose(file), 0);
   }
-  /// Puts another dataset in the place of `name`.
+  /// Replaces the dataset `name` by another.
   void replace(const std::string& name, std::vector<hsize_t> shape, hid_t type,
                const std::function<void(hid_t)>& set = {}) const {
     edit([&](hid_t file) {

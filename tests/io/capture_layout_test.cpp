@@ -11,7 +11,7 @@
 namespace kvs::test {
 namespace {
 
-/// The header with one change is refused with the attribute's name.
+/// The header with one change is refused, and the error has the attribute's name.
 void expect_refused(const std::string& attribute, const std::function<void(CaptureHeader&)>& change) {
   CaptureHeader header = small_header();
   change(header);

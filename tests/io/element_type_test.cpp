@@ -34,7 +34,7 @@ const Json& golden_blocks() {
   return blocks;
 }
 
-/// The blocks that tests/golden/make_gguf_blocks.py draws.
+/// The blocks drawn by tests/golden/make_gguf_blocks.py.
 std::vector<std::byte> random_blocks(const ElementType& type, const Json& golden) {
   const auto count = golden.at("blocks").get<std::size_t>();
   std::vector<std::byte> bytes((count * type.block_bytes + 3) / 4 * 4);

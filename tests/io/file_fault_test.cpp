@@ -1,5 +1,5 @@
-// Fails the Nth system call of an operation for every N, and looks at what is left. The functions below take the place
-// of libc's in this test program and pass every call on unless a fault is armed.
+// Fails the Nth system call of an operation for every N, and checks the files that are left. The functions below
+// replace libc's in this test program and pass every call on unless a fault is armed.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ struct Fault {
   int error = 0;
   bool only_syncs = false;
   bool halve_writes = false;
-  int calls_after = 0;  // of syncs, once the fault has struck
+  int calls_after = 0;  // number of syncs after the fault
 };
 Fault fault;
 bool armed = false;
@@ -62,7 +62,7 @@ int fdatasync(int descriptor) {
   static const auto real = next<int (*)(int)>("fdatasync");
   return strikes(true) ? -1 : real(descriptor);
 }
-int close(int descriptor) {  // a failing close has closed all the same
+int close(int descriptor) {  // a failing close has still closed the file
   static const auto real = next<int (*)(int)>("close");
   const int result = real(descriptor);
   return strikes() ? -1 : result;
@@ -92,7 +92,7 @@ struct Outcome {
   int syncs_after = 0;
 };
 
-/// Runs `act` with `plan` armed. Anything but success or an environment error fails the test.
+/// Runs `act` with `plan` armed. Any result except success or an environment error fails the test.
 template <class Act>
 Outcome run_with(const Fault& plan, Act&& act) {
   Outcome outcome;
@@ -126,7 +126,7 @@ TEST(FileFaults, AtomicWriteLeavesTheOldOrTheWholeNewFileWhicheverCallFails) {
       const std::string left = names.empty() ? "" : read_all(directory / "f");
       EXPECT_THAT(left, testing::AnyOf(force ? "old" : "", "new and longer")) << "call " << n;
       EXPECT_TRUE(names.empty() || names == std::set<std::string>{"f"}) << "call " << n;
-      // Only the close of the directory, after everything is durable, may fail unnoticed.
+      // Only the close of the directory, after all data are durable, may fail unnoticed.
       EXPECT_TRUE(outcome.threw || left == "new and longer") << "call " << n;
     }
 }

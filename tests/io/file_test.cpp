@@ -16,7 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// Runs `act` in a child and gives its wait status, so that a limit or a death stays there.
+/// Runs `act` in a child and returns its wait status, so that a limit or a death stays in the child.
 template <class Act>
 int run_in_child(Act&& act) {
   const pid_t child = ::fork();
@@ -26,7 +26,7 @@ int run_in_child(Act&& act) {
   return status;
 }
 
-/// The id of a process that has ended and was waited for.
+/// Returns the id of a process that has ended and was waited for.
 pid_t dead_pid() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);

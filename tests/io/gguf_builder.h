@@ -9,10 +9,10 @@
 
 #include "io/gguf_parse.h"
 
-/// Writes GGUF files, right or wrong, piece by piece.
+/// Writes GGUF files, right or wrong, part by part.
 namespace kvs::test::gguf_file {
 
-/// A little-endian value as its bytes.
+/// Returns a little-endian value as its bytes.
 template <class T>
 std::string raw(T value) {
   std::string bytes(sizeof value, '\0');

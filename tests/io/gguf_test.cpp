@@ -21,7 +21,7 @@ std::string with_tensor(const std::vector<std::uint64_t>& lengths, std::uint32_t
   return gguf({.tensors = {tensor("w", lengths, type, offset)}, .data = std::string(32, 'x')});
 }
 
-// ---- what is accepted ----
+// ---- accepted files ----
 
 TEST(Gguf, ReadsVersions2And3) {
   for (const std::uint32_t version : {2U, 3U}) EXPECT_TRUE(parse(gguf({.version = version})).tensors.empty());
@@ -66,7 +66,7 @@ TEST(Gguf, ReadsArraysOfNumbersStringsAndBooleans) {
 }
 
 TEST(Gguf, SortsTensorsByNameAndReversesTheirAxes) {
-  const std::string data = raw(1.0F) + raw(2.0F) + std::string(24, '\0') + raw(3.0F);  // no padding behind the last
+  const std::string data = raw(1.0F) + raw(2.0F) + std::string(24, '\0') + raw(3.0F);  // no padding after the last
   const std::string file =
       gguf({.tensors = {tensor("b", {1, 2}, kTypeF32, 0), tensor("a", {1}, kTypeF32, 32)}, .data = data});
   const auto tensors = parse(file).tensors;
@@ -94,7 +94,7 @@ TEST(Gguf, EveryByteButZeroIsTrue) {
   EXPECT_EQ(parse(with_key("k", kBool, std::string(1, '\0'))).metadata.at("k"), GgufValue(false));
 }
 
-// llama.cpp takes it.
+// llama.cpp accepts it.
 TEST(Gguf, BytesBehindTheLastTensorAreWarnedOf) {
   const std::string tensors = gguf({.tensors = {tensor("a", {8}, kTypeF32, 0)}, .data = std::string(32, 'x')});
   EXPECT_EQ(parse(tensors).warning, "");
@@ -112,7 +112,7 @@ TEST(Gguf, ATypeItCannotDecodeFailsOnlyWhenRead) {
                      [&] { read_rows(tensors[0], 0, 1, out); });
 }
 
-// ---- what is refused ----
+// ---- refused files ----
 
 class BadGguf : public ::testing::TestWithParam<Bad> {};
 
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"NoData", two_tensors(0, 32, 0), "tensor \"a\": ends at data byte 32"}),
     kCaseName);
 
-// Not among the parameters: those are made whenever the program starts, and these files are large.
+// Not among the parameters: parameters are made whenever the program starts, and these files are large.
 TEST(Gguf, CountsAboveTheLimitsAreRefusedWhereTheFileHoldsAsMuch) {
   constexpr std::size_t kMaxNumbers = 1UL << 25;
   const auto refused = [](const std::string& bytes, std::string_view message) {

@@ -104,7 +104,7 @@ TEST_F(JournalFile, RefusesLinesThatAreLostRepeatedOrInAnotherOrder) {
   expect_error(ErrorCode::kInput, "line 3: damaged", [&] { Journal::read(path_); });
   directory_.write("out.journal", lines[0] + lines[2] + lines[1] + lines[3]);
   expect_error(ErrorCode::kInput, "line 2: damaged", [&] { Journal::read(path_); });
-  directory_.write("out.journal", lines[0] + lines[1] + lines[3]);  // as a torn line: its work is done again
+  directory_.write("out.journal", lines[0] + lines[1] + lines[3]);  // like a torn line: its work is done again
   EXPECT_EQ(Journal::read(path_).records.size(), 1U);
 }
 
@@ -150,7 +150,7 @@ TEST_F(JournalFile, StopsForGoodAfterAFailedWriteAndLosesNothingBefore) {  // ca
   const pid_t child = ::fork();
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{whole.size() + 5, whole.size() + 5};  // room for 5 bytes of the next line
+    const rlimit limit{whole.size() + 5, whole.size() + 5};  // space for 5 bytes of the next line
     ::setrlimit(RLIMIT_FSIZE, &limit);
     int codes[2] = {0, 0};
     Journal journal = Journal::resume(path_, identity_);

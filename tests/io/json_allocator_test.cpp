@@ -1,6 +1,6 @@
 #include "io/json_allocator.h"
 
-#ifndef __SANITIZE_ADDRESS__  // which ends a program that has no memory left
+#ifndef __SANITIZE_ADDRESS__  // ends a program that has no memory left
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -26,8 +26,8 @@ void take_memory() {
   }
 }
 
-/// Makes containers of nulls and ends the process with 0. nlohmann's destructor of a container takes memory and ends a
-/// program that has none by std::terminate, of which the programs make a status.
+/// Makes containers of nulls and ends the process with 0. nlohmann's destructor of a container takes memory, and
+/// without memory ends the program by std::terminate, which the programs turn into a status.
 [[noreturn]] void fill_nulls_without_memory() {
   std::set_terminate([] { ::_exit(0); });
   take_memory();
@@ -44,7 +44,7 @@ void take_memory() {
   ::_exit(0);
 }
 
-/// Ends the process with 0 if empty containers find room, and what they hold does not.
+/// Ends the process with 0 if empty containers find memory and their contents do not.
 [[noreturn]] void allocate_without_memory() {
   take_memory();
   JsonAllocator<Json::object_t> objects;

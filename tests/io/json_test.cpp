@@ -114,7 +114,7 @@ TEST(ParsePythonJson, TakesPythonsWordsForNumbers) {
   EXPECT_EQ(value.at("d").get<std::string>(), "NaN \" Infinity");
   for (const char* text : {"[NaN1]", "[1NaN]", "[NaNNaN]", "[--Infinity]", "[nan]", "[inf]", "[Infinity0]", "{NaN:1}"})
     expect_error(ErrorCode::kInput, "syntax error", [&] { parse_python_json(text, "f"); });
-  expect_error(ErrorCode::kInput, "line 2, column 9",  // places are those of the text
+  expect_error(ErrorCode::kInput, "line 2, column 9",  // offsets are those of the text
                [&] { parse_python_json("{\"a\":NaN\n,\"b\":1, x}", "f"); });
   expect_error(ErrorCode::kInput, "/a: found nan, expected a finite number",
                [&] { (void)JsonCursor(value, "f").at("a").real(); });

@@ -1,5 +1,5 @@
-// What a hostile file can make its reader take: at most kPerByte bytes of memory for each of its own, and kConstant.
-// A parser runs in a process whose address space ends there.
+// A hostile file can make its reader take at most kPerByte bytes of memory for each of its own bytes, and kConstant. A
+// parser runs in a process whose address space ends there.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -28,7 +28,7 @@ constexpr std::size_t kPerByte = 48, kConstant = 16U << 20, kLong = 1U << 20;
 
 using Parser = std::function<void(const std::string&)>;
 
-/// Expects `parse` to take or refuse each of `files` without more memory than the largest may cost.
+/// Expects `parse` to accept or refuse each of `files` without more memory than the largest file may cost.
 void expect_bounded(const std::string& what, const std::vector<std::string>& files, const Parser& parse) {
   std::size_t largest = 0;
   for (const std::string& file : files) largest = std::max(largest, file.size());
@@ -155,7 +155,7 @@ TEST_F(ParserMemory, OfTokenizers) {
     added += R"({"id":)" + std::to_string(n + 1) + R"(,"content":"<)" + std::to_string(n) + ">\"},";
   added.pop_back();
   expect_bounded("added", {tokenizer(R"("a":0)", "", added)}, read_tokenizer_json);
-  // ModelProto.pieces, each of one letter at least: field 1 of a message with field 1, the text.
+  // ModelProto.pieces, each of at least one letter: field 1 of a message with field 1, the text.
   std::string pieces;
   for (int n = 0; n < 60'000; ++n) {
     const std::string text = std::to_string(n);

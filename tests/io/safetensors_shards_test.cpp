@@ -66,7 +66,7 @@ TEST_F(Shards, NameTheTensorAndTheShardThatDoNotFit) {
                  "3.safetensors: tensor \"b\" is also in 1.safetensors");
 }
 
-// Transformers reads what the shards hold.
+// Transformers uses the contents of the shards.
 TEST_F(Shards, WithoutTensorsOfTheIndexAreWarnedOf) {
   const auto warnings = [&](std::string_view map) {
     const auto archive = open(map);

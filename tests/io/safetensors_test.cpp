@@ -30,7 +30,7 @@ std::string file_bytes(std::string_view header, std::string_view data = "") {
   return little_endian(header.size()) + std::string(header) + std::string(data);
 }
 
-/// The same with a header padded so that the data start at byte 128.
+/// Like the function above, with a header padded so that the data start at byte 128.
 std::string data_at_128(std::string_view header, std::string_view data) {
   std::string padded(header);
   padded.resize(120, ' ');
@@ -51,7 +51,7 @@ std::vector<StoredTensor> stored(std::string_view bytes) {
 /// One tensor "w" with the given rest of its description.
 std::string one(std::string_view members) { return R"({"w":{)" + std::string(members) + "}}"; }
 
-// ---- what is accepted ----
+// ---- accepted files ----
 
 struct PlainType {
   const char* name;
@@ -116,7 +116,7 @@ TEST(Safetensors, SortsTensorsByNameAndKeepsShapes) {
   EXPECT_THAT(values_of(tensors[2]), ElementsAre());   // 0 rows
 }
 
-// safetensors 0.8.0 takes both.
+// safetensors 0.8.0 accepts both.
 TEST(Safetensors, PassesOverUnknownMembersAndNullAsMetadata) {
   const std::string file =
       file_bytes(R"({"__metadata__":null,"w":{"dtype":"F32","x":[1],"shape":[1],"data_offsets":[0,4],"y":null}})",
@@ -152,7 +152,7 @@ TEST(Safetensors, ATypeItCannotDecodeFailsOnlyWhenRead) {
   EXPECT_EQ(tensors[1].bytes.size(), 3U);
 }
 
-// ---- what is refused ----
+// ---- refused files ----
 
 class BadSafetensors : public ::testing::TestWithParam<Bad> {};
 

@@ -101,7 +101,7 @@ TEST(CheckOutputFolder, SparesWhatNoCommandWrote) {
   for (const char* name : {"c", "d", "e"}) write_in(out, name, "1");
   expect_error(ErrorCode::kConflict, "found c, d, e and 1 more", [&] { check_output_folder(out, true, "record"); });
   EXPECT_EQ(read_all(out / "sub" / "notes.txt"), "mine");
-  write_in(out, "record", "{}");  // of a version that listed nothing
+  write_in(out, "record", "{}");  // from a version that listed nothing
   expect_error(ErrorCode::kConflict, "found a, c, d and 3 more", [&] { check_output_folder(out, true, "record"); });
   expect_error(ErrorCode::kEnvironment, "no folder",
                [&] { check_output_folder(directory.write("file", "1"), true, "record"); });

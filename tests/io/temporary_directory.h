@@ -16,7 +16,7 @@ namespace kvs::test {
 
 namespace fs = std::filesystem;
 
-/// A fresh directory that goes away with the object.
+/// A fresh directory that is deleted with the object.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
@@ -38,7 +38,7 @@ class TemporaryDirectory {
     return path_ / name;
   }
 
-  /// The names in the directory: shows that nothing was left behind.
+  /// Returns the names in the directory: shows that nothing was left behind.
   std::set<std::string> names() const {
     std::set<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) found.insert(entry.path().filename().string());

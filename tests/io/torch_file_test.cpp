@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-// That torch.load and pickle.load read these files is a test of label "engines".
+// A test of label "engines" checks that torch.load and pickle.load read these files.
 namespace kvs {
 namespace {
 

@@ -35,7 +35,7 @@ Inputs random_inputs(const Shape& s, DType type) {
           0};
 }
 
-/// Row `key` of a kv head as token `key` of past ++ own.
+/// Returns row `key` of a kv head, i.e. token `key` of past ++ own.
 const float* row_of(const std::vector<float>& past, const std::vector<float>& own, const Shape& s, std::size_t member,
                     std::size_t head, std::size_t key) {
   if (key < s.past) {
@@ -66,7 +66,7 @@ std::vector<double> reference_weights(const Inputs& in, std::size_t member, std:
   return weights;
 }
 
-/// The weights' mix of values, one output row.
+/// The weighted sum of values, one output row.
 std::vector<double> reference_row(const Inputs& in, std::size_t member, std::size_t head, std::size_t token) {
   const Shape& s = in.shape;
   const std::vector<double> weights = reference_weights(in, member, head, token);
@@ -78,7 +78,7 @@ std::vector<double> reference_row(const Inputs& in, std::size_t member, std::siz
   return out;
 }
 
-/// @param mass  of a single token: what each key received, [kv_head, past + 1]
+/// @param mass  for a single token: the attention that each key received, [kv_head, past + 1]
 std::vector<float> run(Backend& backend, const Inputs& in, std::vector<float>* mass = nullptr) {
   const Shape& s = in.shape;
   const auto q = uploaded<4>(backend, in.q, {s.members, s.query_heads, s.tokens, s.head_dim});
@@ -102,7 +102,7 @@ std::vector<float> run(Backend& backend, const Inputs& in, std::vector<float>* m
 
 /// Values lie in (−1, 1). A score carries at most head_dim roundings of Σ|q·k|, about head_dim / 4, times scale; an
 /// error e of every score changes each weight by a factor of up to e^{2e}. In bf16 the weights (against an exact sum)
-/// and the result are rounded once more each. The rest is f32 sums over the keys.
+/// and the result are each rounded once more. The rest is f32 sums over the keys.
 double tolerance(const Shape& s, DType type) {
   const auto d = static_cast<double>(s.head_dim);
   const double scores = 2 * d * 0x1p-24 * d / 4 / std::sqrt(d), sums = static_cast<double>(s.keys()) * 0x1p-24;
@@ -179,7 +179,7 @@ TEST_P(Attention, GivesTheMassThatEachKeyReceived) {
         const auto weights = reference_weights(in, 0, head, 0);
         for (std::size_t key = 0; key <= past; ++key) expected[head / 3 * (past + 1) + key] += weights[key];
       }
-      for (std::size_t i = 0; i < expected.size(); ++i)  // three weights, each off by its share; f32 in both types
+      for (std::size_t i = 0; i < expected.size(); ++i)  // three weights, each with its error; f32 in both types
         ASSERT_NEAR(static_cast<double>(mass[i]), expected[i], expected[i] * tolerance(in.shape, DType::kF32)) << i;
     }
   }
@@ -191,7 +191,8 @@ TEST_P(Attention, CapsScoresSoftly) {
     in.scale = 1;  // scores reach about ±15: well into the cap
     in.softcap = 5;
     in.window = window;
-    // As for uncapped scores of this scale, which is √80 times the default's; the cap only narrows them.
+    // The bound for uncapped scores of this scale, which is √80 times the default scale; the cap only narrows the
+    // scores.
     const auto out = run(*backend_, in);
     const Shape& s = in.shape;
     for (std::size_t row = 0; row < 2 * 150 * 4; ++row) {

@@ -186,7 +186,8 @@ struct RopeCase {
   float factor;
   std::vector<float> q, k, cosine, sine;
 
-  /// @param tail  channels of a head that never turn;  @param scale  the table's factor (its values stay arbitrary)
+  /// @param tail  channels of a head that are never rotated;  @param scale  the table's factor (its values stay
+  /// arbitrary)
   RopeCase(std::size_t heads, std::size_t shared, std::size_t count, std::size_t chunks, std::size_t position,
            std::size_t tail = 0, float scale = 1)
       : query_heads(heads),
@@ -208,7 +209,7 @@ struct RopeCase {
     fill(sine, (count + position) * chunks);
   }
 
-  /// δ_c(i,j) by its definition: rotate both, subtract the product of the two that only carry the factor.
+  /// δ_c(i,j) by its definition: rotate both, subtract the product of the unrotated ones, which carry only the factor.
   double delta(std::size_t head, std::size_t chunk, std::size_t i, std::size_t j) const {
     const auto rotated = [&](const float* x, std::size_t position) {
       const double c = cosine[(position + first_position) * half + chunk];

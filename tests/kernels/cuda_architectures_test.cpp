@@ -1,4 +1,4 @@
-// On both devices, what families beside Llama need: windows and soft caps, norms of other kinds, GELU.
+// On both devices, the operations that families other than Llama need: windows and soft caps, other norms, GELU.
 #include "tests/kernels/cuda_support.h"
 
 namespace kvs::test {
@@ -27,7 +27,7 @@ TEST_P(BothDevicesArchitectures, AttentionInWindowsAndWithSoftCaps) {
       const OwnedOperand out(backend, c.tokens, heads * c.head_dim);
       AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view()};
       if (c.past > 0) in.past = {past_k.view(), past_v.view(), c.past};
-      in.scale = 4 / std::sqrt(static_cast<float>(c.head_dim));  // scores that soft caps and rounding can be seen in
+      in.scale = 4 / std::sqrt(static_cast<float>(c.head_dim));  // scores at which soft caps and rounding are visible
       in.window = c.window;
       in.softcap = c.softcap;
       backend.attention(in, out);
@@ -139,7 +139,7 @@ TEST_P(BothDevicesArchitectures, CrossEntropyOfSoftCappedLogits) {
       backend.cross_entropy(in, *make_weight(backend, w, vocabulary, k), targets, nll, 2.0F);
       return nll;
     });
-    // As without a cap, whose slope is below 1; tanh itself within 4 units of 2^-24 · 2 on either side.
+    // The bound without a cap, whose slope is below 1; tanh itself is within 4 units of 2^-24 · 2 on either side.
     const double sums = static_cast<double>(vocabulary) / 256 * 0x1p-24;
     SCOPED_TRACE(testing::Message() << "vocabulary " << vocabulary);
     expect_close(cuda, cpu, 2 * (2 * 48 * 48 * 0x1p-24 + 16 * 0x1p-24 + sums), 4 * 0x1p-24);

@@ -17,7 +17,7 @@ std::ostream& operator<<(std::ostream& out, const AttentionCase& c) {
              << ", cap " << c.softcap;
 }
 
-/// What attention reads, on the host; axes as in AttentionInput.
+/// The inputs of attention, on the host; axes as in AttentionInput.
 struct AttentionValues {
   std::vector<float> q, k, v, past_k, past_v;
 
@@ -29,7 +29,7 @@ struct AttentionValues {
   }
 };
 
-/// @param mass  of a single token: AttentionInput::mass
+/// @param mass  for a single token: AttentionInput::mass
 std::vector<float> run(Backend& backend, const AttentionCase& c, const AttentionValues& values,
                        std::vector<float>* mass = nullptr) {
   const auto upload = [&](const std::vector<float>& of, std::size_t members, std::size_t heads, std::size_t tokens) {
@@ -71,7 +71,7 @@ struct Kind {
   const char* attention;  // KVS_ATTENTION
 };
 
-/// With "cudnn", cases with a past, a soft cap or an odd head_dim are the own kernel's once more.
+/// With "cudnn", cases with a past, a soft cap or an odd head_dim run our own kernel once more.
 class CudaAttention : public BothDevices, public ::testing::WithParamInterface<Kind> {
  protected:
   void SetUp() override {
@@ -95,8 +95,8 @@ class CudaAttention : public BothDevices, public ::testing::WithParamInterface<K
   }
 };
 
-/// Tokens and head sizes at, below and above tiles of 32, 64 and 128 and pieces of 4, 8 and 16; the other numbers take
-/// turns, so that every pair of them meets.
+/// Tokens and head sizes at, below and above tiles of 32, 64 and 128 and pieces of 4, 8 and 16; the other numbers
+/// alternate, so that every pair of them occurs.
 std::vector<AttentionCase> edges() {
   constexpr std::size_t kTokens[] = {1, 7, 63, 64, 65, 129, 200}, kPasts[] = {0, 5, 64, 100};
   constexpr std::size_t kWindows[] = {0, 1, 5, 64, 100};
@@ -177,7 +177,7 @@ TEST_P(CudaAttention, InSectionsOfWhatTheCacheHolds) {
                    .sharpness = 4});
 }
 
-/// The first position that the token at `position` reads.
+/// Returns the first position that the token at `position` reads.
 std::size_t first_seen(const AttentionCase& c, std::size_t position) {
   return c.window == 0 || position < c.window ? 0 : position + 1 - c.window;
 }
@@ -203,16 +203,16 @@ TEST_P(CudaAttention, ReadsEveryVisibleKeyOnceAndNoOther) {
         count += key % c.head_dim == i % c.head_dim ? 1 : 0;
       expected[i] = static_cast<float>(count) / static_cast<float>(position + 1 - first_seen(c, position));
     }
-    // Sums of at most 300 ones are exact: a quotient and, in bf16, its rounding are left.
+    // Sums of at most 300 ones are exact: only a quotient and, in bf16, its rounding are left.
     expect_close(run(*cuda_, c, values), expected, 0, 0x1p-22 + (type() == DType::kBF16 ? half_step(type()) : 0));
   }
 }
 
-/// Keys are rows of ±1, and a query is the key that it is to find: its score is head_dim, that of another key so far
-/// below that its weight is nothing beside it.
+/// Keys are rows of ±1, and a query equals the key that it is to find: its score is head_dim, and the score of another
+/// key is so far below that its weight is negligible.
 TEST_P(CudaAttention, FindsTheKeyThatAQueryAsksFor) {
   for (AttentionCase c : edges()) {
-    if (c.head_dim < 64) continue;  // too few channels to tell so many keys apart
+    if (c.head_dim < 64) continue;  // too few channels to distinguish so many keys
     c.softcap = 0;
     c.sharpness = 8 * std::sqrt(static_cast<float>(c.head_dim));  // the scale is 8
     SCOPED_TRACE(testing::Message() << c);
@@ -234,12 +234,13 @@ TEST_P(CudaAttention, FindsTheKeyThatAQueryAsksFor) {
         expected[((member * c.tokens + token) * c.query_heads + head) * c.head_dim + i] = v[from + i];
       }
     }
-    // Of 300 keys and 64 channels the best other one differs in 10 channels or more: its weight is e^(−8 · 20) at most.
+    // With 300 keys and 64 channels the best other key differs in 10 channels or more: its weight is e^(−8 · 20) at
+    // most.
     expect_close(run(*cuda_, c, values), rounded(expected, type()), 0, 0x1p-22);
   }
 }
 
-#ifdef KVS_EMULATED  // where cuDNN plans what it is asked for and then cannot run it
+#ifdef KVS_EMULATED  // where cuDNN plans a shape and then cannot run it
 TEST_F(BothDevices, CudnnThatFailsLeavesAttentionToTheOwnKernelAndSaysSoOnce) {
   start(DType::kBF16);
   std::vector<std::string> notes;

@@ -1,4 +1,4 @@
-// Which algorithm a product gets on CUDA.
+// The algorithm of a product on CUDA.
 #include <gmock/gmock.h>
 
 #include "core/error.h"
@@ -42,7 +42,7 @@ TEST_F(CudaGemm, CountsProductsThatCublasltHasNoAlgorithmFor) {
   (void)Operands(*cuda_, 24, 16).product(*cuda_);
   EXPECT_EQ(cuda_products(*cuda_).all, 1U);
   EXPECT_EQ(cuda_products(*cuda_).unplanned, 0U);
-#ifdef KVS_EMULATED  // whose cuBLASLt is known to refuse rows of 30 bytes
+#ifdef KVS_EMULATED  // its cuBLASLt is known to refuse rows of 30 bytes
   for (int n = 0; n < 2; ++n) (void)Operands(*cuda_, 24, 15).product(*cuda_);
   (void)Operands(*cuda_, 24, 17).product(*cuda_);
   EXPECT_EQ(cuda_products(*cuda_).all, 4U);
@@ -72,7 +72,7 @@ TEST_F(CudaGemm, TriesEveryProposalAndTakesTheOneThatATableNames) {
   EXPECT_EQ(cuda_products(*backend).all, 2U);
 }
 
-#ifdef KVS_EMULATED  // which knows its own algorithms
+#ifdef KVS_EMULATED  // which has its own algorithms
 TEST_F(CudaGemm, TakesTheFirstProposalInPlaceOfAnEntryThatCannotBeUsed) {
   const Operands operands(*cuda_, 24, 16);
   std::string entry = cuda_gemm_trials(*cuda_, operands.x, *operands.weight, DType::kF32).front().entry;

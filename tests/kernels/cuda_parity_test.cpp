@@ -1,5 +1,5 @@
-// Every operation of the forward pass on both devices. The CPU is checked against definitions in the tests beside this
-// one; a tolerance here is the sum of the rounding errors of both sides.
+// Every operation of the forward pass on both devices. The other tests of this folder check the CPU against
+// definitions; a tolerance here is the sum of the rounding errors of both sides.
 #include <gmock/gmock.h>
 
 #include "core/error.h"
@@ -67,7 +67,7 @@ TEST_P(BothDevicesByType, RmsNorm) {
 
 TEST_P(BothDevicesByType, LinearWithBiasAndAccumulation) {
   for (const std::size_t rows : kTokenCounts) {
-    // k = 33 and 1 have no 16-byte alignment; n = 50 and 3 neither.
+    // k = 33 and 1 have no 16-byte alignment; n = 50 and 3 have none either.
     for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{576, 64}, {129, 80}, {50, 33}, {3, 1}}) {
       const auto x = random_values(rows * k, 1), w = random_values(n * k, 2), bias = random_values(n, 3),
                  start = random_values(rows * n, 4);
@@ -115,7 +115,7 @@ TEST_P(BothDevicesByType, RaiseOfGivenProducts) {
   for (const std::size_t rows : kTokenCounts) {
     for (const std::size_t columns : {77, 80}) {  // of 16-byte rows or not
       auto gate_up = random_values(rows * 2 * columns, 1);
-      for (float& value : gate_up) value *= 20;  // the tails of the sigmoid, too
+      for (float& value : gate_up) value *= 20;  // also the tails of the sigmoid
       const auto [cpu, cuda] =
           both([&](Backend& backend) { return projected(backend, gate_up, rows, Activation::kSilu, columns); });
       // exp within 2 units, a sum, a quotient and a product on either side; e^20 · 2^-149 is the subnormals' share.
@@ -180,8 +180,8 @@ TEST_F(BothDevices, SplitHeadsMovesTheSameBits) {
   }
 }
 
-// Without a hook a pass attends at once, with one step by step: on either device the bits are the same, so that looking
-// changes nothing.
+// Without a hook a pass attends at once, with a hook step by step: on either device the bits are the same, so a hook
+// that only reads changes nothing.
 TEST_P(BothDevicesByType, SelfAttentionGivesTheBitsOfItsSteps) {
   for (const std::size_t tokens : kTokenCounts) {
     for (const auto& [head_dim, half] : {std::pair<std::size_t, std::size_t>{64, 32}, {10, 5}, {64, 8}, {12, 4}}) {

@@ -1,4 +1,4 @@
-// Coded rows on CUDA: the bytes of the CPU, and attention over them as over what they stand for.
+// Coded rows on CUDA: the bytes of the CPU, and attention over the codes as over the decoded values.
 #include "tests/kernels/cuda_support.h"
 #include "tests/kernels/held_rows.h"
 

@@ -1,4 +1,4 @@
-// Spectra of tokens on both devices: their bins, the way back, and attention over them.
+// Spectra of tokens on both devices: their bins, the inverse transform, and attention over them.
 #include "tests/kernels/cuda_support.h"
 #include "tests/kernels/spectrum.h"
 
@@ -32,7 +32,7 @@ TEST_P(SpectrumOnBothDevices, AttentionOverASpectrum) {
   for (const SpectrumCase& c : spectrum_cases()) {
     SCOPED_TRACE(testing::Message() << c);
     const auto [cpu, cuda] = both([&](Backend& backend) { return attend_spectrum(backend, c, false); });
-    // As in SpectrumAttention; both sides round the result alone to bf16.
+    // The bound of SpectrumAttention; both sides round only the result to bf16.
     expect_close(cuda, cpu, 1e-5, 2 * half_step(GetParam()));
   }
 }

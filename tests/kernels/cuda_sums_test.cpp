@@ -16,8 +16,8 @@ std::vector<double> random_doubles(std::size_t count, std::uint32_t seed) {
 struct HeadShape {
   std::size_t heads, head_dim;
 };
-/// An odd head_dim, whose last channel has no second; an even one, whose channels go in twos; for short segments also
-/// more signals than a block has threads.
+/// An odd head_dim, whose last channel has no partner; an even one, whose channels are processed in pairs; for short
+/// segments also more signals than a block has threads.
 std::vector<HeadShape> head_shapes(std::size_t tokens) {
   std::vector<HeadShape> shapes{{3, 17}, {2, 10}};
   if (tokens <= 7) shapes.insert(shapes.end(), {{70, 10}, {70, 9}});
@@ -157,7 +157,7 @@ TEST_P(BothDevicesSums, SecondMomentOfEveryLength) {
 INSTANTIATE_TEST_SUITE_P(Types, BothDevicesSums, ::testing::Values(DType::kF32, DType::kBF16),
                          [](const auto& type) { return type_name(type.param); });
 
-/// Both RoPE sums of random states at angles that are no unit circles.
+/// Both RoPE sums of random states at angles that are not unit circles.
 struct RopeRun {
   std::size_t query_heads, kv_heads, tokens, half, first;
 

@@ -16,14 +16,14 @@
 
 namespace kvs::test {
 
-/// For SetUp() of a test that this machine cannot run: skips it aloud, or fails it if KVS_REQUIRE_CUDA=1.
+/// For SetUp() of a test that this machine cannot run: skips it with a message, or fails it if KVS_REQUIRE_CUDA=1.
 inline void leave_out(const std::string& reason) {
   const char* const required = std::getenv("KVS_REQUIRE_CUDA");
   if (required != nullptr && std::string_view(required) == "1") FAIL() << reason << ", KVS_REQUIRE_CUDA=1";
   GTEST_SKIP() << reason;
 }
 
-/// A CPU and a CUDA backend of one type, where there is a device.
+/// A CPU and a CUDA backend of one type, if there is a device.
 class BothDevices : public ::testing::Test {
  protected:
   void SetUp() override { start(DType::kF32); }
@@ -33,7 +33,7 @@ class BothDevices : public ::testing::Test {
     cpu_ = make_backend("cpu", type);
     cuda_ = make_backend("cuda", type);
   }
-  /// `run` on both devices.
+  /// Calls `run` on both devices.
   template <class Run>
   auto both(Run run) {
     return std::pair(run(*cpu_), run(*cuda_));
@@ -47,8 +47,8 @@ class BothDevicesByType : public BothDevices, public ::testing::WithParamInterfa
   void SetUp() override { start(GetParam()); }
 };
 
-/// |got[i] − expected[i]| ≤ tolerance + relative · |expected[i]|, NaN being an error. One message tells how many values
-/// are beyond that, the one that is furthest beyond and the first.
+/// Checks |got[i] − expected[i]| ≤ tolerance + relative · |expected[i]|; NaN is an error. One message tells how many
+/// values exceed this, and shows the worst and the first.
 template <class T>
 void expect_close(const std::vector<T>& got, const std::vector<T>& expected, double tolerance, double relative = 0) {
   ASSERT_EQ(got.size(), expected.size());

@@ -22,7 +22,7 @@ double unit_in_last_place(double value) {
   return std::ldexp(1.0, exponent - 23);
 }
 
-/// Worst error, in units in the last place, at every 997th float from 0 to each of the limits.
+/// Returns the worst error, in units in the last place, at every 997th float from 0 to each of the limits.
 template <class Approximate, class Exact>
 double worst_error(std::initializer_list<float> limits, Approximate approximate, Exact exact) {
   double worst = 0;
@@ -37,7 +37,7 @@ double worst_error(std::initializer_list<float> limits, Approximate approximate,
   return worst;
 }
 
-// The limits are where the power rounds to 0 and where it leaves the range.
+// The limits are the points at which the power rounds to 0 and leaves the range.
 TEST(Exp, IsWithinTwoUnitsInTheLastPlaceOfDoublePrecision) {
   EXPECT_LE(worst_error({-104.0F, 88.72F}, exp_of, [](double x) { return std::exp(x); }), 2.0);
 }

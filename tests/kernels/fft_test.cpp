@@ -47,7 +47,7 @@ double distance(const std::vector<Complex>& a, const std::vector<Complex>& b) {
 }
 
 class FftOfLength : public testing::TestWithParam<std::size_t> {};
-// Powers of two, products of small primes, primes below and above what goes by Bluestein's algorithm, and twice a
+// Powers of two, products of small primes, primes below and above the limit of Bluestein's algorithm, and twice a
 // prime.
 INSTANTIATE_TEST_SUITE_P(Lengths, FftOfLength, testing::Values(1, 2, 3, 4, 5, 7, 47, 64, 509, 1018, 1020, 1021, 1024));
 
@@ -106,7 +106,7 @@ TEST_P(FftOfLength, GivesTheBinsOfARealSignalAsPairsAndTakesThemBack) {
   EXPECT_EQ(buffer[1], 0);
   EXPECT_EQ(samples % 2 == 0 ? buffer[samples + 1] : 0, 0);
 
-  buffer[1] = 5;  // of no part in a real signal
+  buffer[1] = 5;  // has no part in a real signal
   if (samples % 2 == 0) buffer[samples + 1] = 5;
   transform.backward(buffer.data());
   for (std::size_t n = 0; n < samples; ++n)

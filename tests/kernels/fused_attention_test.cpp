@@ -1,5 +1,4 @@
-// Which attention a shape gets, with a planner that is not there; and what cuDNN would plan for GPUs that are not
-// there.
+// The attention that a shape gets, with a stand-in for the planner; and cuDNN's plans for GPUs that are not installed.
 #include "kernels/cuda/fused_attention.h"
 
 #include <dlfcn.h>
@@ -30,7 +29,7 @@ class FakePlan final : public FusedPlan {
   bool runs_;
 };
 
-/// Refuses head_dim 72, cannot run head_dim 80, and keeps what it is asked.
+/// Refuses head_dim 72, cannot run head_dim 80, and records the requests.
 class FakePlanner final : public FusedPlanner {
  public:
   explicit FakePlanner(std::vector<FusedShape>* asked) : asked_(asked) {}
@@ -50,7 +49,7 @@ class FusedAttentionTest : public ::testing::Test {
   FusedAttention fused(AttentionChoice choice = AttentionChoice::kAuto) {
     return {choice, [this] { return std::make_unique<FakePlanner>(&asked_); }};
   }
-  /// Whether the library ran it.
+  /// Returns whether the library ran it.
   static bool run(FusedAttention& attention, const FusedShape& shape) {
     FusedPlan* const plan = attention.plan_for(shape, 0, 0);
     return plan != nullptr && attention.run(*plan, nullptr, nullptr, nullptr, nullptr, nullptr);
@@ -71,7 +70,7 @@ TEST_F(FusedAttentionTest, PlansAShapeOnce) {
   EXPECT_EQ(attention.plan_for(kShape, 0, 0), plan);
   EXPECT_EQ(asked_.size(), 1U);
   FusedShape other = kShape;
-  other.scale = 2;  // a part of a plan, as every field is
+  other.scale = 2;  // part of a plan, as every field is
   EXPECT_NE(attention.plan_for(other, 0, 0), plan);
   EXPECT_EQ(asked_.size(), 2U);
   EXPECT_TRUE(run(attention, kShape));
@@ -166,7 +165,7 @@ TEST_F(FusedAttentionTest, AMissingLibraryIsNotedOrIfForcedAnError) {
   FusedAttention attention(AttentionChoice::kAuto, make);
   EXPECT_EQ(attention.plan_for(kShape, 0, 0), nullptr);
   EXPECT_EQ(attention.plan_for(kShape, 0, 0), nullptr);
-  // Its name, or that the program was built without it.
+  // Returns its name, or that the program was built without it.
   EXPECT_THAT(attention.note(), testing::MatchesRegex("own kernel; cuDNN: .*(nobody|KVS_CUDNN).*"));
   FusedAttention forced(AttentionChoice::kLibrary, make);
   try {
@@ -193,8 +192,8 @@ TEST(AttentionChoice, IsNamed) {
   EXPECT_THROW(attention_choice("flash"), Error);
 }
 
-/// Without cuDNN skipped aloud, or failed if KVS_REQUIRE_CUDA=1. cuDNN asks for the driver's library, of which it then
-/// needs nothing: where there is no driver the toolkit's stub stands in.
+/// Skipped with a message without cuDNN, or failed if KVS_REQUIRE_CUDA=1. cuDNN asks for the driver's library and then
+/// needs nothing from it: without a driver the toolkit's stub is used.
 class CudnnEngines : public ::testing::Test {
  protected:
   void SetUp() override {

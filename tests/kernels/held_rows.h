@@ -14,7 +14,7 @@ inline void PrintTo(const RowFormat& format, std::ostream* out) {
 
 namespace test {
 
-/// Rows [head, row, value] coded in a format, with room for a few more.
+/// Rows [head, row, value] coded in a format, with capacity for a few more.
 class CodedRows {
  public:
   CodedRows(Backend& backend, const RowFormat& format, const std::vector<float>& values, std::size_t heads,
@@ -33,7 +33,7 @@ class CodedRows {
   }
 
   const StoredRows& held() const noexcept { return held_; }
-  /// Bytes of all heads, without the room.
+  /// Bytes of all heads, without the spare capacity.
   std::vector<std::byte> bytes() const {
     const auto all = download(*backend_, memory_.view());
     std::vector<std::byte> used;
@@ -43,7 +43,7 @@ class CodedRows {
     }
     return used;
   }
-  /// What rows from `first` on stand for, [1, head, row, value].
+  /// Returns the decoded values of rows from `first` on, [1, head, row, value].
   BackendTensor<float, 4> decoded(std::size_t first = 0) const {
     BackendTensor<float, 4> rows(*backend_, {1, heads_, rows_ - first, width_});
     backend_->decode_rows(held_, first, rows.view());
@@ -58,7 +58,7 @@ class CodedRows {
   StoredRows held_;
 };
 
-/// A format of every kind, with each of what may come before the codes.
+/// A format of every type, with each transform that may precede the codes.
 inline std::vector<RowFormat> all_formats() {
   std::vector<RowFormat> formats;
   for (unsigned kind = 0; kind <= static_cast<unsigned>(RowKind::kQuarot4); ++kind)

@@ -23,7 +23,8 @@ class Linear : public ::testing::TestWithParam<DType> {
   }
 };
 
-/// |a − b| of a sum of k products in f32, in any order: k roundings of at most Σ|x·w| each, plus two for what is added.
+/// Bound of |a − b| of a sum of k products in f32, in any order: k roundings of at most Σ|x·w| each, plus two for the
+/// added terms.
 void expect_product(const std::vector<float>& out, const std::vector<float>& x, const std::vector<float>& w,
                     const std::vector<float>& start, const std::vector<float>& bias, std::size_t k) {
   const std::size_t rows = x.size() / k, n = w.size() / k;

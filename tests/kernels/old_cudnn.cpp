@@ -1,4 +1,4 @@
-// A libcudnn that is too old: all that is asked of it is its version.
+// A libcudnn that is too old: the tests only ask for its version.
 #include <cstddef>
 
 extern "C" std::size_t cudnnGetVersion() { return 91500; }

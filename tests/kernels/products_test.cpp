@@ -27,7 +27,7 @@ struct Typed {
 
 class PanelProducts : public ::testing::TestWithParam<DType> {
  protected:
-  /// The product of the leading part of B [n, k] that `shape` names.
+  /// The product with the leading part of B [n, k] that `shape` names.
   std::vector<float> run(const ProductShape& shape, std::size_t n, std::size_t k, const std::vector<float>& x,
                          const std::vector<float>& b, const std::vector<float>& bias, std::vector<float> out) {
     const auto engine = make_panel_products(GetParam(), 1);
@@ -43,8 +43,8 @@ class PanelProducts : public ::testing::TestWithParam<DType> {
   }
 };
 
-// The promise that batches, threads and resumed runs give the same bits rests on this: one chain of fused multiply-adds
-// per element, in ascending order of k.
+// Batches, threads and resumed runs give the same bits only because of this: one chain of fused multiply-adds per
+// element, in ascending order of k.
 TEST_P(PanelProducts, AreOneChainOfFusedMultiplyAdds) {
   for (const std::size_t m : {1, 2, 3, 5, 6, 7, 13, 64}) {
     for (const auto& [n, k] : {std::pair<std::size_t, std::size_t>{16, 8}, {1, 1}, {100, 70}, {48, 512}, {37, 1100}}) {

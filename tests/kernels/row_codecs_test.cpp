@@ -1,4 +1,4 @@
-// Rows held in another form: what attention reads of them is what they stand for, wherever a run of keys begins.
+// Rows in storage types: attention reads the decoded values, wherever a run of keys begins.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/held_rows.h"
@@ -22,8 +22,8 @@ std::vector<float> attended(Backend& backend, const PastKv& past, std::size_t to
   return out.values();
 }
 
-// Few tokens read rows where they lie, many pack them. Where few tokens read codes of turned rows, queries are turned
-// instead of them: the same up to rounding.
+// Few tokens read rows in place, many tokens pack them. Where few tokens read codes of rotated rows, their queries are
+// rotated instead: the results are the same up to rounding.
 TEST_P(RowCodecs, AttentionReadsWhatTheyStandFor) {
   constexpr std::size_t kRows = 320, kLate = 37;
   const CodedRows keys(*backend_, GetParam(), random_values(kHeads * kRows * kWidth, 4), kHeads, kWidth),

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::ElementsAreArray;
 
-/// Operations on rows: everything but products.
+/// Operations on rows, except products.
 class Rows : public ::testing::TestWithParam<DType> {
  protected:
   std::unique_ptr<Backend> backend_ = make_backend("cpu", GetParam(), 2);
@@ -74,7 +74,7 @@ TEST_P(Rows, LayerNormCentresAndScalesARow) {
   for (const std::size_t columns : {2, 15, 64, 577}) {
     const std::size_t rows = 5;
     auto x = random_values(rows * columns, 1);
-    for (float& value : x) value += 3;  // a mean that must be taken off before squares are summed
+    for (float& value : x) value += 3;  // a mean that must be subtracted before squares are summed
     const auto gain = random_values(columns, 2), bias = random_values(columns, 3);
     const auto in = uploaded<2>(*backend_, x, {rows, columns});
     const auto gains = uploaded<1>(*backend_, gain, {columns}), biases = uploaded<1>(*backend_, bias, {columns});
@@ -159,7 +159,7 @@ TEST_P(Rows, RaiseMultipliesByTheActivatedGate) {
           const auto gate = static_cast<double>(x[row * 2 * columns + i]),
                      up = static_cast<double>(x[row * 2 * columns + columns + i]);
           const double exact = activated(gate, activation) * up;
-          // exp to 2 units of 2^-23, then a sum, a quotient, a product and the result's type. Where GELU is small its
+          // exp to 2 units of 2^-23, then a sum, a quotient, a product and the result's type. Where GELU is small, its
           // exponent's own rounding counts: a share of it that e^-x² makes less than 2^-20 of x.
           const double small = activation == Activation::kSilu ? 0.0 : 0x1p-20 * std::min(1.0, std::abs(up));
           ASSERT_NEAR(static_cast<double>(values[row * columns + i]), exact,
@@ -188,7 +188,7 @@ TEST_P(Rows, RaiseWithoutAGateIsTheGateOfOne) {
 TEST_P(Rows, RaiseAddsTheBiasFirst) {
   auto x = random_values(3 * 34, 3), bias = random_values(34, 4);
   for (auto* values : {&x, &bias})
-    for (float& value : *values) value = std::round(value * 64) / 64;  // so that types and sums hold them exactly
+    for (float& value : *values) value = std::round(value * 64) / 64;  // types and sums hold them exactly
   std::vector<float> sum = x;
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += bias[i % 34];
   for (const std::size_t columns : {17, 34}) {
@@ -253,7 +253,8 @@ TEST_P(Rows, GatherRefusesRowsOutsideTheTable) {
 }
 
 TEST_P(Rows, SplitHeadsPutsHeadsBeforeTokens) {
-  // Element value = its place in qkv, so that each target says where it came from. 2 members, 3 tokens, H 4, G 2.
+  // An element's value is its index in qkv, so that each target shows where it came from. 2 members, 3 tokens, H 4, G
+  // 2.
   const std::size_t members = 2, tokens = 3, heads = 4, groups = 2, dim = 8, columns = (heads + 2 * groups) * dim;
   std::vector<float> place(members * tokens * columns);
   for (std::size_t i = 0; i < place.size(); ++i) place[i] = static_cast<float>(i);
@@ -325,7 +326,7 @@ TEST_P(Rope, RotatesTheChosenChunksByTheirPositionsAngle) {
 }
 
 TEST_P(Rope, SelfAttentionSplitsRotatesAndAttends) {
-  // The table turns the first 80 of 86 channels.
+  // The table rotates the first 80 of 86 channels.
   constexpr std::size_t kGroups = 1, kWide = kDim + 6, kColumns = (kHeads + 2 * kGroups) * kWide;
   const auto qkv =
       uploaded<2>(*backend_, random_values(kMembers * kTokens * kColumns, 8), {kMembers * kTokens, kColumns});
@@ -349,7 +350,7 @@ TEST_P(Rope, InverseUndoesForward) {
 }
 
 TEST_P(Rope, LeavesChannelsBehindTheTablesChunksAlone) {
-  // The same table for heads of 6 more channels: chunk c is then channels c and c + kDim / 2 of the first kDim.
+  // This table for heads of 6 more channels: chunk c is then channels c and c + kDim / 2 of the first kDim.
   constexpr std::size_t kWide = kDim + 6;
   const auto x = random_values(kTokens * kWide, 7);
   std::vector<float> narrow;
@@ -380,7 +381,7 @@ TEST_P(Rope, TheFactorIsDividedOutByTheInverseAndKeptByUnrotate) {
     backend_->rope(tensor.view(), table, kFirst, back, {});
     const auto found = download(*backend_, tensor.view());
     const float left = back == RopeDirection::kUnrotate ? kFactor : 1.0F;
-    // As InverseUndoesForward, with a few more roundings and values up to 1.5 times as long.
+    // The bound of InverseUndoesForward, with a few more roundings and values up to 1.5 times as long.
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(found[i], left * x[i], 1.5e-6);
   }
 }

@@ -204,7 +204,8 @@ TEST(SpectralPower, AConstantChannelHasOnlyDc) {
   }
 }
 
-// ±1 in turn has the DFT's last bin alone, |X|² = N; the other bins hold rounding, of which an FFT has O(√(log N)).
+// An alternating ±1 has only the DFT's last bin, |X|² = N; the other bins hold rounding, of which an FFT has O(√(log
+// N)).
 TEST(SpectralPower, AnAlternatingSignalHasItsLastBinAloneAtEveryUsualLength) {
   for (const std::size_t tokens : {508, 512, 1020, 1024, 2044, 2048, 4096, 8188, 8192, 32764, 32768}) {
     States states(1, tokens, 2);
@@ -343,7 +344,7 @@ TEST(SpectralBins, AreThoseOfTheTokensFollowedByZerosAndAddUpSampleBySample) {
 
 TEST(SpectralBins, GiveTheTokensBackAsAFilterThatKeepsThem) {
   for (const BinCase& c : kBinCases) {
-    if (c.tokens < c.samples) continue;  // a filter has no zeros behind the tokens
+    if (c.tokens < c.samples) continue;  // a filter has no zeros after the tokens
     const States states(2, c.tokens, 5);
     const BinGrid grid{{std::span<const std::uint32_t>(c.bins), {c.bins.size()}}, c.samples};
     std::vector<float> bins(2 * c.bins.size() * 2 * 5), back(states.values.size());

@@ -22,8 +22,8 @@ inline std::ostream& operator<<(std::ostream& out, const SpectrumCase& c) {
              << " bins of keys, " << c.bins_v.size() << " of values, and " << c.past << " rows, cap " << c.softcap;
 }
 
-/// Odd and even grids, full and not, with the bins that are their own mirror images and without; more tokens than one;
-/// values in the keys' bins, in more of them, in fewer, and in others.
+/// Odd and even grids, full and not, with and without the bins that are their own mirror images; more than one token;
+/// values in the same bins as keys, in more bins, in fewer, and in others.
 inline std::vector<SpectrumCase> spectrum_cases() {
   return {{.query_heads = 1,
            .kv_heads = 1,
@@ -83,7 +83,7 @@ struct Spectrum {
   std::size_t samples;
 };
 
-/// @param as_rows  the spectrum's tokens are transformed back first and go before the other rows
+/// @param as_rows  the spectrum's tokens are first transformed back and precede the other rows
 inline std::vector<float> attend_spectrum(Backend& backend, const SpectrumCase& c, bool as_rows) {
   const Spectrum spectrum_k(backend, c, c.bins, 1), spectrum_v(backend, c, c.bins_v, 2);
   const auto random = [&](std::size_t heads, std::size_t tokens, std::uint32_t seed) {

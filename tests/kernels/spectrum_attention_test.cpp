@@ -16,7 +16,8 @@ TEST_P(SpectrumAttention, IsAttentionOverTheTokensThatItGivesBack) {
     for (const SpectrumCase& c : spectrum_cases()) {
       const auto found = attend_spectrum(*backend, c, false), expected = attend_spectrum(*backend, c, true);
       ASSERT_EQ(found.size(), expected.size());
-      // Scores below 34 off by 34 roundings and those of an FFT of at most 100 samples; bf16 rounds rows and result.
+      // Scores below 34, off by 34 roundings and the roundings of an FFT of at most 100 samples; bf16 rounds rows and
+      // result.
       const double tolerance = GetParam() == DType::kF32 ? 1e-5 : 0.05;
       for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], tolerance) << c << ", " << i;
     }

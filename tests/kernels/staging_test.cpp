@@ -8,7 +8,7 @@
 namespace kvs::test {
 namespace {
 
-/// What staging yields of `values`, started from memory that is overwritten before it waits.
+/// Returns the staged `values`; staging starts from memory that is overwritten before it waits.
 template <class T>
 std::vector<T> staged(Backend& backend, const std::vector<float>& values, DType type) {
   const auto memory = uploaded<1>(backend, values, {values.size()});
@@ -25,7 +25,7 @@ std::vector<T> staged(Backend& backend, const std::vector<float>& values, DType 
 
 void expect_conversions(Backend& backend) {
   std::vector<float> values = random_values(4097, 1);
-  // Ties between neighbours of either type, subnormals of f16, its largest number and what rounds to infinity.
+  // Ties between neighbours of either type, subnormals of f16, its largest number and numbers that round to infinity.
   for (const float special : {1.0F + 0x1p-11F, 1.0F + 3 * 0x1p-11F, 1.0F + 0x1p-8F, 1.0F + 3 * 0x1p-8F, 0x1p-24F,
                               0x1p-25F, 3 * 0x1p-26F, 65504.0F, 65520.0F, -0.0F, 3e38F})
     values.push_back(special);

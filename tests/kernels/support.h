@@ -22,7 +22,7 @@ inline std::vector<float> random_values(std::size_t count, std::uint32_t seed) {
   return values;
 }
 
-/// What is left of values that pass through an operand of this type.
+/// Returns values after passing through an operand of this type.
 inline std::vector<float> rounded(std::vector<float> values, DType type) {
   if (type == DType::kBF16)
     for (float& value : values) value = bf16_to_f32(f32_to_bf16(value));
@@ -40,7 +40,7 @@ BackendTensor<float, Rank> uploaded(Backend& backend, const std::vector<float>& 
   return tensor;
 }
 
-/// [group, rows, channels] with `spare` rows of NaN behind each group's, which nobody may read.
+/// [group, rows, channels] with `spare` rows of NaN after each group's rows, which nobody may read.
 inline std::vector<float> with_spare_rows(const std::vector<float>& values, std::size_t rows, std::size_t channels,
                                           std::size_t spare) {
   std::vector<float> padded;
@@ -95,7 +95,7 @@ inline std::unique_ptr<Weight> make_weight(Backend& backend, const std::vector<f
 }
 
 /// up_projection() whose product is `values` [row, width], exactly if they are of the compute type: row r of x picks
-/// column r of the weight. A row of NaN spoils the others.
+/// column r of the weight. A row of NaN spoils the other rows.
 inline std::vector<float> projected(Backend& backend, const std::vector<float>& values, std::size_t rows,
                                     Activation activation, std::size_t columns, std::span<const float> bias = {}) {
   const std::size_t width = values.size() / rows;

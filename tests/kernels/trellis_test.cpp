@@ -1,4 +1,4 @@
-// The trellis codec: what is coded, in how many bytes, and that no other path through the trellis is better.
+// The trellis codec: the codes, their number of bytes, and a check that no other path through the trellis is better.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ TEST_F(TrellisRows, ValuesWithoutBitsAreTheirOffsets) {
   }
 }
 
-// All 2⁹ streams of a row: the codec's is the one with the least weighed error.
+// All 2⁹ streams of a row: the codec's stream has the least weighted error.
 TEST_F(TrellisRows, AreTheBestOfAllStreams) {
   const std::vector<unsigned> bits{2, 1, 3, 2, 1};
   const std::vector<float> weights{1, 0.5F, 0.25F, 1, 0.1F};
@@ -78,7 +78,7 @@ TEST_F(TrellisRows, AreTheBestOfAllStreams) {
   }
 }
 
-/// The stream of bits of a row by the definition: the cheapest state before each, of equal ones the lowest.
+/// The stream of bits of a row by the definition: the cheapest state before each state; the lowest of equal ones.
 std::vector<bool> best_stream(const std::vector<unsigned>& bits, const std::vector<float>& weights,
                               const std::vector<float>& all, const float* x, float gain, unsigned first) {
   std::vector<float> cost(kStates, 1e30F);

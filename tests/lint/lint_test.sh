@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/lint.sh ends with 0 on an unchanged tree, and on a fault of each kind with 1 and a line that names it.
+# scripts/lint.sh exits with 0 on an unchanged tree, and with 1 and a line that names the fault on a fault of each kind.
 # Usage: lint_test.sh FOLDER_OF_THE_PROGRAMS
 # shellcheck disable=SC2016  # faults are planted as they are
 set -euo pipefail
@@ -17,7 +17,7 @@ git add --all
 git -c user.name=test -c user.email=test@localhost -c commit.gpgsign=false commit --quiet --message tree
 bad=0
 
-# plant CHECK FILE FAULT TEXT: with TEXT at the end of FILE, CHECK fails and says FAULT (a regular expression) of FILE
+# plant CHECK FILE FAULT TEXT: with TEXT at the end of FILE, CHECK fails and reports FAULT, a regular expression, there
 plant() {
   local check=$1 file=$2 fault=$3 status=0
   printf '%b\n' "$4" >>"$file"

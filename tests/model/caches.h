@@ -8,7 +8,7 @@
 
 namespace kvs::test {
 
-/// A method's cache for a model, as `--method NAME --set SETTINGS` make it.
+/// Returns a method's cache for a model, as `--method NAME --set SETTINGS` makes it.
 inline Cache cache_of(const ModelConfig& config, const std::string& name,
                       const std::vector<std::string>& settings = {}) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, config.layers);

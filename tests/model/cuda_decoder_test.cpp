@@ -34,7 +34,7 @@ Pass run_pass(Backend& backend, const ModelSource& source, std::span<const std::
   decoder.advance(rest, layers, &recorded, &cache);
   std::vector<std::int32_t> targets(tokens.begin() + kPast + 1, tokens.end());
   targets.push_back(-1);
-  // A pass that nobody looks at keeps its states otherwise: the same bits.
+  // A pass without a hook keeps its states in another layout and gives the same bits.
   RecordedKeys looking;
   EXPECT_EQ(document_nll(decoder, tokens.first(kPast)), document_nll(decoder, tokens.first(kPast), &looking));
   Pass pass;
@@ -68,8 +68,9 @@ TEST_P(CudaDecoder, GivesTheKeysAndTheLossOfTheCpu) {
 
   std::vector<float> difference(cpu.keys.size());
   std::ranges::transform(cuda.keys, cpu.keys, difference.begin(), std::minus());
-  // In f32 two orders of summation: 1e-5 is ten times what Transformers and the CPU are apart. In bf16 each layer's
-  // inputs are rounded three times, to 2^-9 on average, at places where the devices' f32 values differ by a little.
+  // In f32 two orders of summation: 1e-5 is ten times the difference between Transformers and the CPU. In bf16 each
+  // layer's inputs are rounded three times, to 2^-9 on average, at places where the devices' f32 values differ
+  // slightly.
   const bool narrow = type == DType::kBF16;
   EXPECT_LT(norm(difference), (narrow ? 1e-2 : 1e-5) * norm(cpu.keys));
   const double mean = std::accumulate(cpu.nll.begin(), cpu.nll.end(), 0.0) / static_cast<double>(cpu.nll.size());

@@ -85,7 +85,7 @@ TEST(Decoder, RepeatedMembersEqualTheSingleOne) {
   }
 }
 
-/// Takes every state to the host and puts it back, `gain` times as large in one layer.
+/// Copies every state to the host and back, `gain` times as large in one layer.
 class RewritingHook final : public StateHook {
  public:
   explicit RewritingHook(float gain = 1) : gain_(gain) {}
@@ -153,7 +153,7 @@ class InfinityHook final : public StateHook {
   }
 };
 
-/// As a hook that refuses what follows from it.
+/// Like a hook that refuses the results of such values.
 class RefusingHook final : public StateHook {
  public:
   void before_rope(LayerStates& states) override {

@@ -150,7 +150,7 @@ TEST(ForeignGguf, AdaptersAndOtherCompanionsOfModelsAreNamed) {
                  write_gguf_of(folder, {{"general.architecture", "llama"}, {"adapter.type", "lora"}}));
   expect_refusal(ErrorCode::kUnsupported, HasSubstr("\"mmproj\""),
                  write_gguf_of(folder, {{"general.type", "mmproj"}, {"general.architecture", "clip"}}));
-  // A model that says that it is one goes on to its other keys.
+  // If a file says that it is a model, its other keys are read, too.
   expect_refusal(ErrorCode::kInput, HasSubstr("llama.block_count"),
                  write_gguf_of(folder, {{"general.type", "model"}, {"general.architecture", "llama"}}));
 }

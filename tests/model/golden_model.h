@@ -20,7 +20,7 @@ struct Golden {
   Json models;
 };
 
-/// In tests/golden, or where KVS_GOLDEN says that it lies on a machine that only has the programs.
+/// Returns a path in tests/golden, or in KVS_GOLDEN on a machine that only has the programs.
 inline std::filesystem::path golden_path(const std::string& name) {
   const char* elsewhere = std::getenv("KVS_GOLDEN");
   return std::filesystem::path(elsewhere != nullptr ? elsewhere : KVS_GOLDEN_DIR) / name;

@@ -17,7 +17,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// A cache with one model of two snapshots, main the second, and one that was not fetched whole.
+/// A cache with one model of two snapshots, where main is the second, and one model that was not fetched completely.
 class HubCache : public ::testing::Test {
  protected:
   HubCache() {

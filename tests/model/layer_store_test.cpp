@@ -7,7 +7,7 @@
 namespace kvs::test {
 namespace {
 
-/// A model whose layers and head get `budget` bytes; 0: no limit.
+/// A model whose layers and head get `budget` bytes; 0 means no limit.
 struct BudgetedModel {
   std::unique_ptr<Backend> backend = make_backend("cpu", DType::kF32);
   Model model;
@@ -38,7 +38,8 @@ TEST_F(LayerStreaming, EverythingStaysWithoutABudget) { EXPECT_EQ(whole.model.pl
 
 TEST_F(LayerStreaming, StreamedLayersGiveTheSameBits) {
   const std::vector<float> expected = document_nll(whole.decoder, tokens);
-  // One layer's room: loaded when needed. Two: the next is loaded ahead. One more stays for each further layer.
+  // With space for one layer, layers are loaded when needed; with space for two, the next is loaded ahead. Each further
+  // layer of space keeps one more layer.
   for (std::size_t room = 1; room < kLayers; ++room) {
     BudgetedModel streamed(*source, head + room * layer);
     EXPECT_EQ(streamed.model.placement().streamed_layers, kLayers - (room < 2 ? 0 : room - 2));

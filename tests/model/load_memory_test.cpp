@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMebibyte = 1UL << 20;
 constexpr std::size_t kModel = 1024, kFeedForward = 4096, kLayers = 8, kVocabulary = 16384, kHeadDim = 64;
 
-/// A bf16 Llama of zeros in Hugging Face form, whose data are a hole in the file: about 350 MB that cost no disk.
+/// A bf16 Llama of zeros in Hugging Face form, whose data are a hole in the file: about 350 MB that take no disk space.
 void write_sparse_model(const std::filesystem::path& folder) {
   std::ofstream(folder / "config.json") << Json{
       {"architectures", {"LlamaForCausalLM"}},
@@ -66,8 +66,8 @@ std::size_t status_bytes(const std::string& key) {
 }
 
 // A 7B model in bf16 must load within its own size and 1 GiB, so neither the mapped files nor a widened copy of a
-// tensor may stay resident beside the packed weights. Here the allowance is 64 MiB: a quarter of the file, below the
-// 128 MiB that an f32 copy of the embedding takes together with what the libraries need.
+// tensor may stay resident in addition to the packed weights. Here the allowance is 64 MiB: a quarter of the file, and
+// below the 128 MiB that an f32 copy of the embedding takes together with the libraries.
 TEST(LoadMemory, HoldsNeitherTheFileNorWidenedTensorsBesideTheWeights) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "AddressSanitizer keeps freed memory";

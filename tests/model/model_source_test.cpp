@@ -169,7 +169,7 @@ TEST_F(ModelSourceTest, ModelWithoutATokenizerStillOpens) {
   expect_error(ErrorCode::kInput, HasSubstr("tokenizer.ggml"), [&] { gguf_source->load_tokenizer(); });
 }
 
-// reliability: values of the wrong kind or range, each with its place in the file.
+// reliability: values of the wrong kind or range, each with its position in the file.
 TEST_F(ModelSourceTest, RefusesValuesThatAreNoCounts) {
   const std::vector<Json> bad{30.5, "30", true, -1, 0, 1UL << 33, 1e300, nullptr, Json::array({2})};
   for (const Json& value : bad) {
@@ -335,7 +335,7 @@ std::vector<std::string> with_python_words(const Json& config) {
 
 TEST_F(ModelSourceTest, TakesNumbersThatAreNotFiniteWhereTheyHaveNoPart) {
   const Json sound = Json::parse(read_bytes(test::golden_path("tiny_llama_gqa") / "config.json"));
-  // Keys of a class, of none, and of other classes alone.
+  // Keys of a class, of no class, and only of other classes.
   for (const char* key :
        {"initializer_range", "attention_dropout", "of_mine", "rope_local_base_freq", "layer_norm_eps"}) {
     Json config = sound;

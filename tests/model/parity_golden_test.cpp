@@ -17,7 +17,7 @@ Json read_golden(const std::string& name) {
   return parse_json(read_text_file(path, 1 << 20), path.string());
 }
 
-/// Largest difference, as a share of the largest value expected.
+/// Returns the largest difference, as a share of the largest expected value.
 double relative_difference(std::span<const float> found, std::span<const float> expected) {
   double difference = 0, largest = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -107,10 +107,10 @@ TEST_P(LengthDependentRope, GivesTheSameStatesHoweverTheDocumentIsSplit) {
   std::vector<std::int32_t> targets(tokens.begin() + kPrefix + 1, tokens.end());
   targets.push_back(-1);
   const std::vector<float> found = decoder.nll(rest, targets);
-  // The same sums in other tiles: a few roundings of logits of about 5.
+  // These sums run in other tiles: a few roundings of logits of about 5.
   for (std::size_t i = 0; i + 1 < found.size(); ++i) ASSERT_NEAR(found[i], whole[kPrefix + i], 2e-5) << i;
 
-  // A prefix that does not know its document's length turns its keys otherwise.
+  // A prefix that does not know its document's length rotates its keys differently.
   Cache other = test::cache_of(model.config(), "full");
   ResidualStream alone = decoder.embed(all.first(kPrefix));
   decoder.advance(alone, layers, nullptr, &other);

@@ -94,7 +94,7 @@ TEST(HfRope, AShareThatTransformersWouldPassOverIsRefused) {
 }
 
 TEST(HfRope, BadSharesAreRefused) {
-  for (const char* share : {"0", "-0.5", "1.5", "0.01", "\"0.5\""}) {  // 0.01 of 8 is no channel
+  for (const char* share : {"0", "-0.5", "1.5", "0.01", "\"0.5\""}) {  // 0.01 of 8 is not a channel
     const std::string json = std::string(R"({"rotary_pct": )") + share + "}";
     EXPECT_THAT(complaint(ErrorCode::kInput, [&] { parse_hf(json, kPartial); }), HasSubstr("/rotary_pct"));
   }

@@ -26,7 +26,7 @@ Json read_golden_json(const std::string& name) {
   return parse_json(read_text_file(path, 1 << 20), path.string());
 }
 
-/// What a model gives for a few tokens, and what it says.
+/// A model's results for a few tokens, and its notes.
 struct Outcome {
   std::vector<float> nll;
   std::vector<std::string> notes;

@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// One tensor in memory, which remembers what was released.
+/// One tensor in memory, which records the released ranges.
 class MemoryArchive final : public TensorArchive {
  public:
   MemoryArchive(const ElementType& type, std::vector<std::uint64_t> shape) : type_(&type) {
@@ -57,7 +57,7 @@ TEST_P(BlockScales, ThatAreNotFiniteAreFoundWithTensorPlaceAndCount) {
   MemoryArchive archive(type, {3, columns});
   std::vector<float> out(3 * columns);
   EXPECT_NO_THROW(archive.rows().read(0, 3, out));  // all zero
-  // Row 1, block 1: an infinite scale or minimum times zeros is NaN, and so is what is added to it.
+  // Row 1, block 1: an infinite scale or minimum times zeros is NaN, and so is every sum with it.
   const std::uint16_t infinity = 0x7c00;
   std::memcpy(&archive.bytes()[3 * type.block_bytes + GetParam().offset], &infinity, sizeof infinity);
   const std::string message = "m.gguf: tensor w: found " + std::to_string(values) +

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a command whose mpirun finds three hosts: network namespaces with names of their own, joined by a bridge.
+# Runs a command whose mpirun finds three hosts: network namespaces with their own names, joined by a bridge.
 # Usage, as root: tests/mpi/hosts.sh build/cpu/bin/kvs_mpi_test --gtest_filter='*SameBits*:*Kills*'
-# mpirun reaches a host by this script, as it would by ssh: tests/mpi/hosts.sh HOST COMMAND...
+# mpirun reaches a host through this script, as it would through ssh: tests/mpi/hosts.sh HOST COMMAND...
 set -euo pipefail
 
 enter() {  # HOST SHELL_COMMAND

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-/// How often each command is killed: once, or as often as KVS_MPI_KILLS says.
+/// The number of kills of each command: one, or KVS_MPI_KILLS.
 int kills_of_each() {
   int kills = 1;
   if (const char* const text = std::getenv("KVS_MPI_KILLS"))

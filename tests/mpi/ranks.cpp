@@ -32,13 +32,13 @@ std::vector<pid_t> processes_at(const std::string& path, const std::string& outp
   return found;
 }
 
-/// Those of the program that were told to write it, mpirun left out.
+/// The program's processes with this output on their command line, without mpirun.
 std::vector<pid_t> processes_of(const std::string& program, const std::string& output) {
   return processes_at(path_of(program), output);
 }
 
-/// The server of PMIx 4.2 in mpirun has freed a lock that it waits for at its end if a rank was killed in the instant
-/// in which it connects (docs/scale.md): then nothing of the run is left but mpirun.
+/// The server of PMIx 4.2 in mpirun waits at its end for a lock that it has freed, if a rank was killed at the instant
+/// in which it connects (docs/scale.md): then only mpirun is left of the run.
 void end_stuck_mpirun(const std::string& program, const std::string& output, const std::atomic<bool>& over) {
   constexpr std::chrono::seconds kPatience{20};
   for (auto alone_since = Clock::now(); !over; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {

@@ -12,7 +12,7 @@
 
 namespace kvs::testing {
 
-/// What one rank runs. `words` is the command line after the program's path; `before` stands before that path, such as
+/// The command of one rank. `words` is the command line after the program's path; `before` precedes that path, such as
 /// {"env", "NAME=VALUE"}.
 struct Rank {
   std::vector<std::string> words, before = {};
@@ -23,10 +23,10 @@ Outcome run_ranks(int ranks, const std::string& program, const std::vector<std::
 /// Ranks that differ.
 Outcome run_ranks(const std::string& program, const std::vector<Rank>& ranks);
 
-/// When a process of a run is killed, and which.
+/// Which process of a run is killed, and when.
 struct Kill {
   std::filesystem::path output;  // that the run's command line names
-  std::string journal = "";      // ending of the file that holds a record by then; empty: processes are there
+  std::string journal = "";      // ending of the file that must hold a record; empty: processes must exist
   int milliseconds = 0;          // after that
   unsigned victim = 0;           // of the processes by number, modulo how many there are
 };
@@ -37,7 +37,7 @@ struct Killed {
 Killed run_ranks_and_kill_one(int ranks, const std::string& program, const std::vector<std::string>& words,
                               const Kill& kill);
 
-/// A command that ranks share, and what it writes.
+/// A command that ranks share, and its outputs.
 struct SharedCommand {
   std::string program, command;
   std::vector<std::string> more;  // with OUT for the output's path
@@ -56,10 +56,10 @@ class Ranks : public ::testing::Test {
   std::vector<std::string> with_text(const std::string& command, const std::vector<std::string>& more) const {
     return words_on_texts(command, folder_ / "model", folder_ / "tokens.jsonl", more);
   }
-  /// The words of a shared command that writes into a folder of its own.
+  /// The arguments of a shared command that writes into its own folder.
   std::vector<std::string> words_of(const SharedCommand& command) const;
   std::filesystem::path output_of(const SharedCommand& command) const { return folder_ / "out" / command.out; }
-  /// What a shared command has written, which is then deleted. Expects that it ended well and said nothing.
+  /// Returns the outputs of a shared command and deletes them. Expects that the command succeeded and printed nothing.
   std::map<std::string, std::string> outputs_after(const Outcome& outcome, const std::string& program) const;
   void write_texts(std::size_t lines) const;
 

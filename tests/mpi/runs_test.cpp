@@ -47,7 +47,7 @@ TEST_F(Ranks, MoreRanksThanDocumentsHaveNothingToDo) {
               HasSubstr("note: 3 ranks share fewer documents (1): those that get none wait for the others\n"));
 }
 
-/// Two ranks, the second of which is not as the first: one line names it, and nothing is left.
+/// Two ranks, the second of which differs from the first: one line names it, and no file is left.
 class UnlikeRanks : public Ranks {
  protected:
   std::vector<std::string> words(const std::string& name, const std::string& value) const {
@@ -128,7 +128,7 @@ TEST_F(UnlikeRanks, WithoutAGpuAreNamed) {
 }
 
 TEST_F(UnlikeRanks, ThatSeeAnotherFolderAreRefused) {
-  // With what an earlier run of the same command has left there.
+  // With the files that an earlier run of the same command has left there.
   const auto own = with_text("capture", {"--out", folder_ / "out" / "c.h5"});
   ASSERT_EQ(run_and_interrupt("kvspectrum", own, folder_ / "out" / "c.h5.journal", SIGKILL).status, 1000 + SIGKILL);
   std::filesystem::rename(folder_ / "out", folder_ / "left");
@@ -167,7 +167,7 @@ TEST_F(Ranks, ACommandThatIsNotSharedIsRefused) {
 }
 
 TEST_F(Ranks, AnotherMpiThanTheLaunchersIsRefusedByRank0) {
-  for (const std::string rank : {"0", "1"}) {  // as MPICH's mpirun tells its processes their place
+  for (const std::string rank : {"0", "1"}) {  // as MPICH's mpirun tells its processes their rank
     const Outcome outcome =
         run("/usr/bin/env", {"PMI_SIZE=2", "PMI_RANK=" + rank, std::string(KVS_BINARY_DIR) + "/kvcalibrate", "eval",
                              "--method", "full", "--out", folder_ / "e.json"});

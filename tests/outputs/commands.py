@@ -1,7 +1,7 @@
 """The commands whose outputs are compared: every command of both programs, every method, storage type, task and format.
 
-Paths are relative to a side's folder; ../inputs is what inputs.py has written. `steps()` yields them in an order in which
-each finds the outputs that it reads, in the spelling of the oldest build that is compared (renames.py has the newer).
+Paths are relative to a side's folder; inputs.py writes ../inputs. `steps()` yields the commands in an order in which
+each finds the outputs that it reads, in the spelling of the oldest compared build (renames.py has the newer).
 """
 import dataclasses
 
@@ -58,14 +58,14 @@ TEXT_TASKS = ["ruler-niah-single-2", "ruler-niah-single-3", "ruler-niah-multikey
 
 @dataclasses.dataclass
 class Step:
-    """A run of a command. What it writes stands below the folder `name`."""
+    """A run of a command. Its outputs are below the folder `name`."""
     name: str
     program: str
     words: list
-    left_out: tuple = ()  # keys that differ from run to run, beside those of renames.py
+    left_out: tuple = ()  # keys that differ from run to run, in addition to those of renames.py
 
     def needs(self):
-        """Folders of other steps that its words name."""
+        """The folders of other steps that its arguments name."""
         firsts = {word.split("/")[0] for word in self.words if "/" in word}
         return firsts - {"", "..", self.name, *STORES}
 
@@ -83,7 +83,7 @@ def evaluate(name, *how, on=ON_TOKENS):
 
 
 def settings(text, name):
-    """The options of a row of METHODS."""
+    """Returns the options of a row of METHODS."""
     method, *values = (text or name).split()
     return ["--method", method, *(["--set", *values] if values else [])]
 
@@ -257,7 +257,7 @@ def exports():
 
 
 def reports():
-    """One page of all that stands in the results' folders: what it found, as JSON."""
+    """Makes one page of all results in the folder; its findings as JSON."""
     folders = ["spectrum", "scores", "perturb", "retain", "faedkv", "elitekv_rank", "eval_full", "eval_lagkv",
                "eval_task_needle", "compare", "latency"]
     yield Step("report", "kvspectrum", ["report", *(folder + "/" for folder in folders), "--out", "report/r.html",
@@ -265,7 +265,7 @@ def reports():
 
 
 def real_model(path):
-    """On a GGUF file of a real model, which has a tokenizer and blocks of codes."""
+    """Runs on a GGUF file of a real model, which has a tokenizer and blocks of codes."""
     model = ["--model", path]
     on = model + ["--text", "../inputs/other.txt", "--window", "64", "--documents", "2"] + ALONE
     yield Step("real_info", "kvspectrum", ["info", path, "--json"])

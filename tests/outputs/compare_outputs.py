@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Runs every command of two builds with equal arguments on a tiny model and compares what they write: JSON and HDF5 value
-by value, all else but figures and pages byte by byte. Prints a line for each run and exits with 1 if anything differs.
+"""Runs every command of two builds with equal arguments on a tiny model and compares their outputs: JSON and HDF5 value
+by value, other files except figures and pages byte by byte. Prints a line for each run and exits with 1 if anything
+differs.
 
 Usage: compare_outputs.py OLD_BIN NEW_BIN [--scratch DIR] [--only NAME …] [--list]
 
@@ -30,7 +31,7 @@ SHOWN = 5  # differences of a run
 
 
 class Build:
-    """One of the two builds, and the folder in which it writes."""
+    """One of the two builds, and the folder for its outputs."""
 
     def __init__(self, programs, folder):
         self.programs, self.folder = pathlib.Path(programs).resolve(), folder
@@ -41,7 +42,7 @@ class Build:
         return subprocess.run([self.programs / program, command, "--help"], capture_output=True, text=True).stdout
 
     def spelled(self, step):
-        """The words of a step in this build's spelling."""
+        """Returns the arguments of a step in this build's spelling."""
         text = self.help(step.program, step.words[0])
         words = list(step.words)
         for command, old, new in renames.OPTIONS:
@@ -54,7 +55,7 @@ class Build:
         return words
 
     def run(self, step):
-        """@return the exit status and what stands on standard error"""
+        """@return the exit status and the text of standard error"""
         (self.folder / step.name).mkdir()
         done = subprocess.run([self.programs / step.program, *self.spelled(step)], cwd=self.folder, capture_output=True,
                               text=True, env=os.environ | {"OMP_WAIT_POLICY": "passive"})
@@ -68,7 +69,7 @@ class Build:
 
 
 def found_in(step, old, new):
-    """Yields what differs between a step's outputs."""
+    """Yields the differences between a step's outputs."""
     rules = Rules(step.name, step.words[0], step.left_out)
     old_files, new_files = old.outputs(step), new.outputs(step)
     for name in sorted(old_files.keys() | new_files.keys()):
@@ -98,7 +99,7 @@ def compare(step, old, new, pool):
 
 
 def chosen(steps, only):
-    """The steps that `only` names, all of them if it is empty, and those whose outputs they read."""
+    """Returns the steps that `only` names (all if it is empty) and the steps whose outputs they read."""
     if not only:
         return steps
     names = {name for step in steps for name in (step.name, step.words[0])}

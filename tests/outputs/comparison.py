@@ -1,11 +1,11 @@
-"""Differences between two files or two JSON values, but for what renames.py lists."""
+"""Differences between two files or two JSON values, except those that renames.py lists."""
 import json
 
 import renames
 
 
 class Rules:
-    """What is renamed and what is left out in the outputs of a step."""
+    """The renamed and ignored members of a step's outputs."""
 
     def __init__(self, step, command, left_out=()):
         rows = renames.KEYS + renames.PARAMETERS
@@ -15,7 +15,7 @@ class Rules:
         self.changes = [pointer for where, pointer, _ in renames.CHANGES if where == step]
 
     def members(self, value):
-        """The members of an object under their newest names."""
+        """Returns the members of an object under their newest names."""
         found = {}
         for key, member in value.items():
             name = self.keys.get(key, key)
@@ -64,8 +64,8 @@ def differences(old, new, rules, pointer=""):
 
 
 def hdf5_value(path):
-    """An HDF5 file as the JSON value of its groups, attributes and datasets."""
-    import h5py  # Debian's python3-h5py; where bytes are equal nobody needs it
+    """Returns an HDF5 file as the JSON value of its groups, attributes and datasets."""
+    import h5py  # Debian's python3-h5py; not needed if bytes are equal
 
     def of(item):
         found = {"@" + key: value.tolist() if hasattr(value, "tolist") else value for key, value in item.attrs.items()}
@@ -78,7 +78,7 @@ def hdf5_value(path):
 
 
 def file_differences(old, new, rules):
-    """Of two files: JSON, HDF5, or bytes."""
+    """Compares two files: JSON, HDF5, or bytes."""
     old_bytes, new_bytes = old.read_bytes(), new.read_bytes()
     if old_bytes == new_bytes:
         return

@@ -1,4 +1,4 @@
-"""A tiny random Llama, texts, token ids and questions: what the commands of commands.py read. The same bytes each time."""
+"""Inputs of commands.py: a tiny random Llama, texts, token ids and questions. The same bytes each time."""
 import json
 import random
 import struct
@@ -8,7 +8,7 @@ LETTERS = "#abcdefghijklmnopqrstuvwxyz0123456789.,:?!-'"
 
 
 def shapes():
-    """Names and shapes of the tensors, in the form of Hugging Face."""
+    """Returns names and shapes of the tensors, in the form of Hugging Face."""
     yield "model.embed_tokens.weight", (VOCABULARY, D_MODEL)
     yield "model.norm.weight", (D_MODEL,)
     for layer in range(LAYERS):
@@ -25,7 +25,7 @@ def shapes():
 
 
 def values(shape, draw):
-    """Uniform weights of a matrix, of standard deviation 1.2 / sqrt(columns); a norm's gains are 1."""
+    """Returns uniform weights of a matrix, of standard deviation 1.2 / sqrt(columns); a norm's gains are 1."""
     if len(shape) == 1:
         return [1.0] * shape[0]
     scale = 2.0 / shape[1] ** 0.5
@@ -46,7 +46,7 @@ def write_weights(path):
 
 
 def tokenizer():
-    """Single characters; capitals are small letters, and a character that is missing is #."""
+    """Tokens of single characters; capitals become small letters, and a missing character becomes #."""
     vocabulary = {letter: number for number, letter in enumerate(LETTERS + "\u0120\u010a")}
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     model = {"type": "BPE", "dropout": None, "unk_token": "#", "continuing_subword_prefix": None, "end_of_word_suffix": None,
@@ -69,7 +69,7 @@ def write_model(folder):
 
 
 def write_wordnet(folder):
-    """A WordNet that knows "rays" and "beam" as one."""
+    """A WordNet in which "rays" and "beam" are one synset."""
     folder.mkdir()
     for part in ("noun", "verb", "adj", "adv"):
         for file in ("index.", "data."):

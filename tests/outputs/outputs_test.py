@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The comparison sees what differs, and the runs that are compared are of every command, method, type, task and format.
+"""The comparison finds differences, and the compared runs include every command, method, type, task and format.
 
 Usage: outputs_test.py BIN
 """
@@ -32,7 +32,7 @@ def help_of(program, *command):
 
 
 def listed(text, head):
-    """The first words of the indented lines below the line that begins with `head`."""
+    """Returns the first words of the indented lines below the line that begins with `head`."""
     lines = text[text.index(head):].splitlines()[1:]
     end = next((n for n, line in enumerate(lines) if not line.startswith("  ")), len(lines))
     return [line.split()[0].rstrip(":") for line in lines[:end] if not line.startswith("   ")]

@@ -1,4 +1,4 @@
-"""What is spelled in another way in a newer build, and what differs on purpose. Every row is (command, old, new); command
+"""Names that a newer build spells differently, and intended differences. Every row is (command, old, new); command
 None stands for all. A build that is older than a row takes its old spelling: `--help` of the command tells which it has.
 """
 
@@ -16,12 +16,12 @@ KEYS = []
 CHANGES = [(step, "/methods", "every method, by its name and title")
            for step in ("info", "info_window", "real_info")]
 
-# Times, and what depends on them.
+# Times, and members that depend on them.
 TIMES = {"seconds", "tokens_per_second", "prefill_tokens_per_second", "decode_tokens_per_second", "compression_share",
          "prefill_ms", "decode_ms", "prefill_ratio", "decode_ratio"}
 
 # The program's version, the words of the command line, and digests of files that hold those.
 ORIGINS = {"tool_version", "command", "config_sha256", "costs_sha256", "metadata_sha256"}
 
-# Sentences for people: that they are there is compared, not their words.
+# Sentences for people: the comparison checks that they exist, not their words.
 PROSE = {"verdict", "words", "error", "note", "notes", "left_out", "what"}

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Ids of tokenizers with files beside tokenizer.json, drawn at random, ours against AutoTokenizer of Transformers.
+"""Ids of tokenizers with random files next to tokenizer.json, compared with AutoTokenizer of Transformers.
 
 Usage: auto_tokenizer_parity.py PATH/TO/tokenize_lines [--cases 300] [--seed 0]
 
 tests/golden/make_auto_tokenizer_golden.py draws the files: classes, types of models, tokens by every key that names
 some, flags, ids that contradict each other. A case is right if all ids are equal, or if a note of ours says that they
-may differ. What Transformers refuses is counted and left out. Without transformers it ends with 77 (skipped).
+may differ. Cases that Transformers refuses are counted and left out. Exits with 77 (skipped) without transformers.
 Checked with transformers 5.24.0, tokenizers 0.23.3.
 """
 import argparse

@@ -62,7 +62,7 @@ def phi3(parameters, share=1.0, original=CONTEXT, **options):
             "rope_parameters": {**parameters, "rope_theta": 10000.0, "partial_rotary_factor": share}, **options}
 
 
-# name: (model_type, options, architecture in GGUF or None where llama.cpp cannot say it)
+# name: (model_type, options, architecture in GGUF or None if llama.cpp cannot express it)
 COMBINATIONS = {
     "llama_default": ("llama", {"head_dim": 16, **rope(DEFAULT, 500000.0)}, "llama"),
     "llama_mqa_bias": ("llama", {"num_key_value_heads": 1, "attention_bias": True, "mlp_bias": True,
@@ -115,7 +115,7 @@ COMBINATIONS = {
     "gpt_neox_dynamic": ("gpt_neox", neox(DYNAMIC, 0.5), None),
 }
 
-# Configs as Transformers 4 wrote them, or without what is a class's default: name → (combination, keys to drop, keys to set).
+# Configs as Transformers 4 wrote them, or without a class's defaults: name → (combination, keys to drop, keys to set).
 OLD_SPELLINGS = {
     "llama_linear_old": ("llama_linear", ["rope_parameters"],
                          {"rope_theta": 10000.0, "rope_scaling": {"type": "linear", "factor": 4.0}}),
@@ -176,7 +176,8 @@ def tokens():
 
 @torch.inference_mode()
 def run(model, ids):
-    """Logits [token, vocabulary], NLL, and per layer k_pre and k_post [kv_head, token, head_dim] of one pass."""
+    """Returns logits [token, vocabulary], NLL, and per layer k_pre and k_post [kv_head, token, head_dim] of one
+    pass."""
     module = __import__(type(model).__module__, fromlist=["apply_rotary_pos_emb"])
     plain, keys = module.apply_rotary_pos_emb, []
 

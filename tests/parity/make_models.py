@@ -5,7 +5,7 @@ Usage: make_models.py FOLDER     (needs pip: torch, transformers, safetensors, g
        make_models.py --golden   (rewrites tests/golden/parity/)
 
 FOLDER/NAME/hf/                 config.json and safetensors
-FOLDER/NAME/model.gguf          where llama.cpp knows the architecture and can say its RoPE
+FOLDER/NAME/model.gguf          if llama.cpp knows the architecture and can express its RoPE
 FOLDER/NAME/expected.json       tokens, and the rows whose logits are kept
 FOLDER/NAME/expected.safetensors  logits [rows, vocabulary], nll [token], k_pre.L and k_post.L [kv_head · token, head_dim]
 """
@@ -50,7 +50,7 @@ def write_combination(name, folder):
 
 
 def single(values):
-    """f32 values as JSON numbers that read back to the same bits."""
+    """Returns f32 values as JSON numbers that read back to the same bits."""
     return [float(f"{value:.9g}") for value in values.flatten().tolist()]
 
 

@@ -1,5 +1,6 @@
-// Reads one JSON object {"model": path, "tokens": [id, …]} a line from standard input and writes {"nll": […], "notes":
-// […]} in f32, or {"error": line, "status": number}, as a line: what tests/parity/random_models.py compares.
+// Reads one JSON object {"model": path, "tokens": [id, …]} per line from standard input and writes {"nll": […],
+// "notes": […]} in f32, or {"error": line, "status": number}, as a line. tests/parity/random_models.py compares these
+// lines.
 #include <iostream>
 #include <memory>
 #include <string>

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Damaged safetensors and GGUF files, ours against the readers of the packages `safetensors` and `gguf`.
+"""Damaged safetensors and GGUF files: our readers compared with those of the packages `safetensors` and `gguf`.
 
 Usage: mutated_files.py PATH/TO/read_files [--files 10000] [--seed 0]
 
-Of each format so many files are made from a few sound ones by seeded changes. Ends with 1 if the program accepts one that
-the package refuses. Ends with 77 (skipped) without the packages. Checked with safetensors 0.8.0
-and gguf 0.19.0.
+Seeded changes make --files files of each format from a few sound ones. Exits with 1 if the program accepts a file that
+the package refuses, and with 77 (skipped) without the packages. Checked with safetensors 0.8.0 and gguf 0.19.0.
 """
 import argparse
 import collections
@@ -72,7 +71,7 @@ def sound_gguf(folder):
 
 
 def mutated(data, rng, is_text):
-    """`data` after one to four changes, most of them near its start, where the header lies."""
+    """Returns `data` after one to four changes, most of them near its start, where the header lies."""
     data = bytearray(data)
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         if len(data) < 16:
@@ -104,7 +103,7 @@ def mutated(data, rng, is_text):
 
 
 def mutated_header(data, rng):
-    """The safetensors file `data` with another value somewhere in its header's JSON."""
+    """Returns the safetensors file `data` with another value somewhere in its header's JSON."""
     size = struct.unpack("<Q", data[:8])[0]
     header, rest = json.loads(data[8:8 + size]), data[8 + size:]
     entries = [entry for entry in header.values() if "dtype" in entry]
@@ -141,7 +140,7 @@ def too_long(*_):
 
 
 def refusal_of_package(path):
-    """What the package says against the file, or nothing."""
+    """Returns the package's objection to the file, or nothing."""
     signal.alarm(5)
     try:
         if path.suffix == ".safetensors":
@@ -150,7 +149,7 @@ def refusal_of_package(path):
             for tensor in gguf.GGUFReader(path).tensors:
                 tensor.data.tobytes()
         return None
-    except Exception as error:  # whatever it throws is a refusal
+    except Exception as error:  # any exception is a refusal
         return f"{type(error).__name__}: {error}"
     finally:
         signal.alarm(0)

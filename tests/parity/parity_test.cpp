@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What Transformers computed in f32, eager attention (make_models.py).
+/// The results of Transformers in f32, eager attention (make_models.py).
 class Expected {
  public:
   explicit Expected(const fs::path& folder)
@@ -85,7 +85,7 @@ class Parity : public testing::Test {
   fs::path folder_, model_path_;
 };
 
-/// Says that nothing was compared.
+/// Prints that nothing was compared.
 class NoModels : public testing::Test {
  public:
   void TestBody() override {

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Random tiny models of every architecture: NLL per token, ours in f32 against Transformers in f64 and f32.
+"""Random tiny models of every architecture: our NLL per token in f32 compared with Transformers in f64 and f32.
 
 Usage: random_models.py PATH/TO/model_nll [--models 120] [--seed 0] [--keep FOLDER] [--verbose]
 
 A model is a draw over its class's configuration space (geometry, heads, RoPE, windows, biases, activation, epsilons,
-caps), written as checkpoints are found: config.json as Transformers 5 or 4 wrote it, with keys that are missing, null
-or at odds with each other; weights in f32, f16 or bf16, whole or sharded, with or without a base class's prefix, tied,
-untied, or tied with another head stored. What Transformers computes of that folder is the expectation. Ends with 1 if a
-token's NLL is off by more than 1e-4 (and by more than 5 times what Transformers' own f32 is), or if one program takes a
-folder that the other refuses, other than REFUSED says. Needs torch, transformers and safetensors, else 77 (skipped).
+caps), written in the forms of published checkpoints: config.json as Transformers 5 or 4 wrote it, with keys that are
+missing, null or at odds with each other; weights in f32, f16 or bf16, whole or sharded, with or without a base class's
+prefix, tied, untied, or tied with another head stored. The expected values are those of Transformers for that folder.
+Exits with 1 if a token's NLL is off by more than 1e-4 (and by more than 5 times the error of Transformers' own f32), or
+if one program accepts a folder that the other refuses, except as listed in REFUSED. Needs torch, transformers and
+safetensors, else 77 (skipped).
 """
 import argparse
 import json
@@ -34,7 +35,7 @@ CLASSES = ["llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3"
 KV_DEFAULTS = {"mistral": 8, "qwen2": 32, "qwen3": 32, "gemma2": 4, "gemma3_text": 4}
 ACTIVATIONS = ["silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python", "gelu_accurate",
                "gelu_python_tanh", "quick_gelu", "relu"]
-# What is refused here although Transformers runs it: (words of the error, why).
+# Models that are refused here although Transformers runs them: (words of the error, reason).
 REFUSED = [("channels rotated, expected 1 or more", "nothing turns"),
            ("an odd number", "scaling that depends on how many channels turn"),
            ("passes over", "what Transformers reads and does not heed: docs/models.md")]
@@ -162,7 +163,7 @@ def fill(model, r):
                 parameter.copy_(0.25 * values)
 
 
-# --- how it is written ---
+# --- spelling of the config ---
 
 
 def old_rope(r, kind, config):
@@ -193,7 +194,7 @@ def misspell(r, kind, config):
         old_rope(r, kind, config)
     elif r.random() < 0.2 and kind != "gemma3_text" and kind != "gpt_neox":
         config["rope_theta"] = config["rope_parameters"].pop("rope_theta")  # half of each
-    if r.random() < 0.04:  # of another class's configs
+    if r.random() < 0.04:  # from another class's configs
         config["rope_theta" if kind == "gpt_neox" else "rotary_emb_base"] = r.choice([10000, 500000.0])
     if r.random() < 0.04:
         config["partial_rotary_factor" if kind == "gpt_neox" else "rotary_pct"] = r.choice([0.25, 0.5, 1.0])
@@ -209,14 +210,14 @@ def misspell(r, kind, config):
             del config[key]
     numbers = ("num_key_value_heads", "head_dim", "sliding_window")
     for key in [*numbers[:2], "rope_scaling", "layer_types", "sliding_window", "final_logit_softcapping"]:
-        # Null means what a missing key means; some classes of Transformers want a number.
+        # Null means the same as a missing key; some classes of Transformers want a number.
         if key in config and r.random() < 0.03 and not (
                 key in numbers and kind not in ("llama", "phi3", "olmo2")):
             config[key] = None
 
 
 def misplace(r, model, tensors):
-    """Names and heads as they are found."""
+    """Names and heads as published models have them."""
     config, out = model.config, "lm_head.weight"
     base = model.base_model_prefix + "."
     embedding = next(n for n in tensors if "embed" in n)
@@ -262,7 +263,7 @@ def save(r, tensors, folder):
 
 
 def draw_model(r, kind):
-    """A draw that Transformers can build."""
+    """Returns a draw that Transformers can build."""
     while True:
         config = draw_config(r, kind)
         try:
@@ -289,7 +290,7 @@ def write(r, kind, folder):
     return [r.randrange(config["vocab_size"]) for _ in range(r.choice([30, 90, 150]))]
 
 
-# --- what Transformers makes of it ---
+# --- results of Transformers ---
 
 
 @torch.inference_mode()
@@ -299,7 +300,7 @@ def nll_of(model, tokens):
 
 
 def expected(folder, tokens):
-    """(f64, f32) NLL, or why there are none."""
+    """Returns (f64, f32) NLL, or the reason why there are none."""
     try:
         model, info = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
                                                            output_loading_info=True)

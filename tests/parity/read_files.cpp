@@ -1,5 +1,5 @@
-// Opens each file that standard input names, one a line, as weights, and writes "ok" or the error as a line: what
-// tests/parity/mutated_files.py compares with other readers.
+// Opens each file that standard input names, one per line, as weights, and writes "ok" or the error as a line.
+// tests/parity/mutated_files.py compares these lines with other readers.
 #include <filesystem>
 #include <iostream>
 #include <string>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Ids of random strings, ours against Hugging Face `tokenizers`, llama.cpp and SentencePiece, id for id.
+"""Ids of random strings, compared id for id with Hugging Face `tokenizers`, llama.cpp and SentencePiece.
 
 Usage: tokenizers_parity.py PATH/TO/tokenize_lines [--strings 10000] [--only NAME] [--seed 0]
 
 For each family a tokenizer is trained on the text at hand with that family's pipeline of normalizers, pre-tokenizer and
-model options, as its published files have it; tests/golden/make_tokenizer_golden.py holds the pipelines. Needs tokenizers,
-llama-cpp-python, sentencepiece, gguf; without them it ends with 77 (skipped). Checked with tokenizers 0.23.3,
+model options, as in its published files; tests/golden/make_tokenizer_golden.py holds the pipelines. Needs tokenizers,
+llama-cpp-python, sentencepiece, gguf; exits with 77 (skipped) without them. Checked with tokenizers 0.23.3,
 llama-cpp-python 0.3.36, sentencepiece 0.2.3.
 """
 import argparse
@@ -46,8 +46,8 @@ def corpus():
 
 # --- random strings ---
 
-# Scripts, symbols and emoji. Only characters that Unicode had in version 3.2 or that are listed: the programs' tables of
-# newer ones differ by their releases.
+# Scripts, symbols and emoji. Only characters that Unicode had in version 3.2 or that are listed: the programs' tables
+# of newer characters differ by release.
 RANGES = [(0x20, 0x7F), (0x20, 0x7F), (0xA0, 0x250), (0x250, 0x370), (0x370, 0x400), (0x400, 0x530), (0x530, 0x590),
           (0x590, 0x600), (0x600, 0x700), (0x900, 0x980), (0x980, 0xA00), (0xB80, 0xC00), (0xE00, 0xE80), (0x10A0, 0x1100),
           (0x1100, 0x1200), (0x1200, 0x1380), (0x13A0, 0x1400), (0x1680, 0x16A0), (0x1780, 0x1800), (0x1E00, 0x2000),
@@ -203,7 +203,7 @@ def sentencepiece_models(folder, texts):
                           "unigram nmt_nfkc_cf": dict(model_type="unigram", normalization_rule_name="nmt_nfkc_cf"),
                           "unigram llama": dict(model_type="unigram", add_dummy_prefix=False, **llama)}.items():
         prefix = folder / name.replace(" ", "_")
-        # In Unigram models releases before 0.2 do not always choose user-defined pieces, of which "▁▁" shows it.
+        # In Unigram models, releases before 0.2 do not always choose user-defined pieces; "▁▁" shows this.
         user = golden.SP_USER_DEFINED if options["model_type"] == "bpe" else golden.SP_USER_DEFINED[:2]
         sentencepiece.SentencePieceTrainer.train(model_prefix=str(prefix), user_defined_symbols=user, **common, **options)
         yield name, pathlib.Path(f"{prefix}.model")

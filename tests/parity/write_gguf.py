@@ -1,16 +1,18 @@
-"""A GGUF of a tiny model with llama.cpp's keys, tensor names and row orders, by the gguf package, weights in F32."""
+"""Writes a GGUF of a tiny model with llama.cpp's keys, tensor names and row orders, by the gguf package, weights in
+F32."""
 import gguf
 import numpy as np
 import torch
 
 
 def adjacent_pairs(weight, heads):
-    """Rows of each head from (half, chunk) to (chunk, half), as llama.cpp's converter stores Llama's W_q and W_k."""
+    """Reorders rows of each head from (half, chunk) to (chunk, half), as llama.cpp's converter stores Llama's W_q
+    and W_k."""
     return weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:]).swapaxes(1, 2).reshape(weight.shape)
 
 
 def head_by_head_to_parts(weight, heads):
-    """GPT-NeoX's rows [head, (q, k, v), channel] as [q of all heads | k | v]."""
+    """Reorders GPT-NeoX's rows [head, (q, k, v), channel] to [q of all heads | k | v]."""
     parts = weight.reshape(heads, 3, weight.shape[0] // heads // 3, *weight.shape[1:])
     return parts.swapaxes(0, 1).reshape(weight.shape)
 

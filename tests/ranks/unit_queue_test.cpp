@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// What a rank gets when nobody else asks and all is taken at once.
+/// Returns the units that a rank gets if no other rank asks and all are taken at once.
 std::vector<std::size_t> all_of(UnitQueue& queue, std::size_t rank, std::size_t taken) {
   std::vector<std::size_t> units;
   while (const auto unit = queue.take(rank, taken)) units.push_back(*unit);

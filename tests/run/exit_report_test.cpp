@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::ExitedWithCode;
 
-/// Lets `end` loose as program "p" does and a locked output.
+/// Calls `end` in the environment of program "p" with a locked output.
 [[noreturn]] void die(const std::filesystem::path& output, const std::function<void()>& end) {
   install_exit_reports("p");
   const OutputLock lock(output);

@@ -38,7 +38,7 @@ TEST(PhaseProgress, BeginsAnewWithEachPhase) {
   EXPECT_EQ(interruption(), " at 75 % of pairs");
   progress.update("layers", 0, 10);
   EXPECT_EQ(interruption(), " at 0 % of layers");
-  progress.update("layers", 5, 20);  // of which there are more than was thought
+  progress.update("layers", 5, 20);  // there are more than was estimated
   EXPECT_EQ(interruption(), " at 25 % of layers");
 }
 

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 constexpr std::size_t kTokens = 3;
 
 /// A capture in memory: two documents, layers 1 and 4, one KV head of size 4 and two query heads. The value of an
-/// element tells where it is from.
+/// element shows its origin.
 class MemoryReader final : public CaptureReader {
  public:
   explicit MemoryReader(StateSet states) {
@@ -49,7 +49,7 @@ class MemoryReader final : public CaptureReader {
     return static_cast<float>(1000 * document + 100 * static_cast<std::size_t>(layer) + 30 * static_cast<int>(kind) +
                               index);
   }
-  /// Layer 4 gets a RoPE of its own that turns only channels 0 and 1, and multiplies them by 2.
+  /// Layer 4 gets its own RoPE, which rotates only channels 0 and 1, and multiplies them by 2.
   void give_layer_4_another_rope() {
     header_.rotary_dim = 2;
     header_.rope_kinds = {0, 0, 0, 0, 1};

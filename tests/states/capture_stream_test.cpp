@@ -27,7 +27,7 @@ CaptureHeader header_of(DType store) {
   return header;
 }
 
-/// Notes what reaches it, and slowly.
+/// Records the data that it receives, slowly.
 class SlowPart final : public CapturePart {
  public:
   void begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) override {
@@ -65,7 +65,7 @@ class SlowPart final : public CapturePart {
   std::vector<std::int32_t> tokens_;
 };
 
-/// As the forward pass does: one memory for the states of every layer.
+/// One memory for the states of every layer, as in the forward pass.
 struct Pass {
   std::unique_ptr<Backend> backend = make_backend("cpu", DType::kF32);
   BackendTensor<float, 3> q{*backend, {4, 3, 2}}, v{*backend, {2, 3, 2}};
@@ -82,7 +82,7 @@ struct Pass {
       fill(static_cast<float>(document));
       stream.write_states(layer, StateKind::kQPre, q.view());
       stream.write_states(layer, StateKind::kV, v.view());
-      fill(-1);  // what comes after may overwrite the states
+      fill(-1);  // later layers may overwrite the states
     }
     if (!whole) return;
     stream.write_nll({0.5F, 0.25F});

@@ -17,7 +17,7 @@ Json read_golden(const std::string& name) {
   return parse_json(read_text_file(path, 1 << 20), path.string());
 }
 
-/// Two kinds of RoPE, LongRoPE with an attention factor, and half of each head turning by length-dependent frequencies.
+/// Two kinds of RoPE, LongRoPE with an attention factor, and half of each head rotated by length-dependent frequencies.
 class RecomputedKeys : public testing::TestWithParam<const char*> {};
 
 TEST_P(RecomputedKeys, FromACaptureAreTheLiveModelsToTheBit) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every header compiles alone. Usage: check_headers.sh CXX [flags ...]
-# One that its own source file includes first was compiled alone by the build; only the others are tried here.
+# The build has compiled a header alone if its own source file includes it first; only the others are compiled here.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 bad=0

@@ -45,7 +45,7 @@ for folder in $folders calibrate/compare; do
   done < <(grep -rnE '^ *#include "[^"/]+/' "$root" --include='*.h' --include='*.cpp' --include='*.cu' --include='*.cuh' | { [ "$folder" = calibrate ] && grep -v '^calibrate/compare/' || cat; } || true)
 done
 
-# A method's folder includes no other method's, and what all of them share includes none.
+# A method's folder includes no other method's folder, and the shared folders include no method's.
 methods="full freqkv lagkv faedkv elitekv transform"
 for folder in $methods common config budget compare; do
   for method in $methods; do
@@ -57,7 +57,7 @@ for folder in $methods common config budget compare; do
   done
 done
 
-# Setting methods against each other is above all of calibrate, and above the life of a command.
+# calibrate/compare is above all of calibrate, and above src/run.
 if grep -rnE '^ *#include "calibrate/compare/' calibrate src export | grep -vE '^(calibrate/compare|src/cli)/'; then
   echo "the lines above include calibrate/compare below it"
   bad=1

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# What is compiled for an instruction set that not every processor has must not be linked into other code: objects of
-# src/kernels/cpu/simd share no symbol with any other. Usage: check_instruction_sets.sh ISA OBJECT ...
+# Code for an instruction set that not every processor has must not be linked into other code: objects of
+# src/kernels/cpu/simd share no symbol with any other object. Usage: check_instruction_sets.sh ISA OBJECT ...
 set -euo pipefail
 isa=$1
 shift
 [ $# -gt 0 ] || { echo "found no objects of $isa"; exit 1; }
 bad=0
 for object in "$@"; do
-  # Of a weak symbol (W, V, u) the linker keeps any one copy; every other one must lie in the namespace of the set.
+  # The linker keeps any one copy of a weak symbol (W, V, u); every other symbol must lie in the namespace of the set.
   while read -r type symbol; do
     if [[ $type == [WVu] ]] || [[ $symbol != "kvs::cpu::$isa::"* ]]; then
       echo "$object: found $type $symbol, expected only symbols of kvs::cpu::$isa"
@@ -15,7 +15,7 @@ for object in "$@"; do
     fi
   done < <(nm -C --defined-only --extern-only "$object" | cut -d' ' -f2-)
 done
-# And they are what they are called.
+# The objects contain the instruction set of their name.
 has_zmm() { objdump -d --no-show-raw-insn "$@" | grep zmm >/dev/null; }
 if [ "$isa" = avx2 ] && has_zmm "$@"; then
   echo "objects of $isa hold AVX-512 instructions"

@@ -21,7 +21,7 @@ OPENED = re.compile(r'"(lib[\w+-]+)\.so(?:\.\d+)*"')
 
 
 def fault_of(licence):
-    """What is wrong with an SPDX expression of OR and WITH, None if it leaves the project's licence as it is."""
+    """Returns the fault of an SPDX expression of OR and WITH, None if it leaves the project's licence unchanged."""
     faults = []
     for choice in licence.split(" OR "):
         general, _, exception = choice.partition(" WITH ")
@@ -37,7 +37,7 @@ def fault_of(licence):
 
 
 def listed(document):
-    """{library or path: licence} of a document's tables."""
+    """Returns {library or path: licence} of a document's tables."""
     found = {}
     for line in document.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -53,14 +53,14 @@ def name_of(library):
 
 
 def linked(program):
-    """Names of the libraries that a program comes with, libraries of libraries included."""
+    """Returns the names of the libraries that a program comes with, including libraries of libraries."""
     lines = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout.splitlines()
     words = [line.split()[0] for line in lines if line.strip()]
     return {name_of(word) for word in words if not word.startswith(("linux-vdso", "linux-gate", "statically"))}
 
 
 def opened(root):
-    """{name: path or None} of the libraries that sources open by name."""
+    """Returns {name: path or None} of the libraries that sources open by name."""
     cached = subprocess.run(["/sbin/ldconfig", "-p"], check=True, capture_output=True, text=True).stdout
     paths = {name_of(line.split()[0]): line.split()[-1] for line in cached.splitlines() if " => " in line}
     names = set()

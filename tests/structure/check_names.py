@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""No name of a type stands for two things in one namespace: where two files of one program define a class of the same
-name, the linker keeps one destructor of the two and says nothing. Anonymous namespaces are a file's own.
+"""No type name has two definitions in one namespace: if two files of one program define a class of the same name,
+the linker silently keeps one destructor of the two. Anonymous namespaces are a file's own.
 
 Usage: check_names.py ROOT, after a test of itself.
 """
@@ -26,9 +26,9 @@ ALIAS = re.compile(r"\busing\s+(\w+)\s*=")
 
 
 def definitions(text):
-    """The (namespace, name) of each type and alias that `text` defines outside functions and classes."""
+    """Returns the (namespace, name) of each type and alias that `text` defines outside functions and classes."""
     text = NOISE.sub(lambda match: "\n" * match.group().count("\n"), text)
-    scopes = []  # of each open brace its namespace; None: a function, a class or an anonymous namespace
+    scopes = []  # the namespace of each open brace; None: a function, a class or an anonymous namespace
     start = 0
     for match in re.finditer(r"[{};]", text):
         head = text[start:match.start()].strip()
@@ -54,12 +54,12 @@ def definitions(text):
 
 
 def is_special(head):
-    """Whether `head` specialises a template, which has its general one's name."""
+    """Returns whether `head` specialises a template, which has the name of its general template."""
     return re.match(r"template\s*<\s*>", head) is not None
 
 
 def program_of(path):
-    """Tests are programs of their own, one a folder; a benchmark or a fuzz target is one file."""
+    """Returns the program of a file. Tests of a folder are one program; a benchmark or a fuzz target is one file."""
     parts = path.parts
     if parts[0] != "tests":
         return "the programs"
@@ -67,13 +67,13 @@ def program_of(path):
 
 
 def is_stand_in(path, root):
-    """A file of the emulated device that takes the place of one in src, which is not part of that program."""
+    """Returns whether a file of the emulated device replaces one of src, which is not part of that program."""
     parts = path.parts
     return parts[:2] == ("tests", "emulation") and (root / "src").joinpath(*parts[2:]).exists()
 
 
 def repeated(files):
-    """Lines that name what several of `files`, (path, text), define in one program."""
+    """Returns lines that name the types that several of `files`, (path, text), define in one program."""
     places = {}
     for path, text in files:
         for name in set(definitions(text)):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What check_licences.py takes and what it refuses. Usage: licences_test.py PROGRAM, whose libraries it reads."""
+"""Licences that check_licences.py accepts and refuses. Usage: licences_test.py PROGRAM, whose libraries it reads."""
 import pathlib
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def main():
     assert status == 0, said
     with tempfile.TemporaryDirectory() as folder:
         document = pathlib.Path(folder) / "licences.md"
-        for name in ("libgomp", "libsz", "libopenblas", "libgfortran"):  # linked, by a library, opened, by that one
+        for name in ("libgomp", "libsz", "libopenblas", "libgfortran"):  # linked, by a library, opened, by that library
             document.write_text(text.replace(f"`{name}`", "`another`"))
             status, said = run(document, root, program)
             assert status == 1 and said.startswith(f"{name} (of ") and said.count("\n") == 1, (name, said)

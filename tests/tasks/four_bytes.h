@@ -8,7 +8,7 @@
 
 namespace kvs::test {
 
-/// A token is so many bytes, at the end of a text fewer; ids are given as pieces come.
+/// A tokenizer whose tokens are four bytes, fewer at the end of a text; ids are assigned in order of appearance.
 class PieceTokenizer : public Tokenizer {
  public:
   explicit PieceTokenizer(std::size_t bytes) noexcept : bytes_(bytes) {}

@@ -40,14 +40,15 @@ TEST(Scores, F1IsOfTheFirstLinesWords) {
   EXPECT_EQ(score_text("\n cat\nand more of it", std::vector<std::string>{"cat"}, AnswerRule::kAny).f1, 1);
 }
 
-// By Python's str and SQuAD's normalize_answer (golden/make_scores_golden.py).
+// Values of Python's str and SQuAD's normalize_answer (golden/make_scores_golden.py).
 class ScoresGolden : public ::testing::Test {
  protected:
   static Json golden() {
     std::ifstream file(std::string(KVS_GOLDEN_DIR) + "/scores.json");
     return parse_json(std::string(std::istreambuf_iterator<char>(file), {}), "scores.json");
   }
-  /// Every character that the golden program's Unicode knows: whether it `holds`, and whether one of `ranges` has it.
+  /// For every character that the golden program's Unicode knows: `holds` is true if and only if one of `ranges` has
+  /// it.
   template <class Holds>
   void compare(const std::string& name, const Holds& holds) const {
     const auto in = [&](const Json& ranges, char32_t character) {

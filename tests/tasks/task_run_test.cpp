@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// Says the right answers to what it knows, and to everything else what is in no answer.
+/// Gives the right answers to the questions that it knows, and to all others a text that is in no answer.
 class ScriptedModel final : public AnswerModel {
  public:
   ScriptedModel(const Tokenizer& tokenizer, std::vector<TaskSample> known)
@@ -45,7 +45,7 @@ class ScriptedModel final : public AnswerModel {
   }
 
  private:
-  /// The known sample whose prompt and right answer these are.
+  /// Returns the known sample with this prompt and right answer.
   const TaskSample* text_of(const AnsweredPrompt& answer) const {
     const std::string text = tokenizer_->decode(answer.ids);
     for (const TaskSample& sample : known_)
@@ -114,7 +114,7 @@ TEST(TaskRun, ResultsSurviveAJournal) {
   Journal journal = Journal::create(folder.path() / "journal", Json::object());
   (void)run_task(std::span(samples).first(4), {.tokenizer = tokenizer}, knows, &knows, {}, &journal);
   Journal resumed = Journal::resume(folder.path() / "journal", Json::object());
-  ScriptedModel ignorant(tokenizer, {});  // is asked what is left
+  ScriptedModel ignorant(tokenizer, {});  // is asked the remaining questions
   const auto rest = run_task(samples, {.tokenizer = tokenizer}, ignorant, &ignorant, {}, &resumed);
   for (std::size_t n = 0; n < samples.size(); ++n) {
     EXPECT_EQ(to_json(rest[n]) == to_json(results[n]), n < 4) << n;
@@ -144,7 +144,7 @@ TEST(EncodePrompt, AnswersBeginWhereIdsPart) {
   const Prompt prompt = encode_prompt(tokenizer, sample, AnswerRule::kAll);
   EXPECT_EQ(prompt.ids.size(), 3U);
   EXPECT_EQ(prompt.context, 1U);
-  // "abcd" "efgh" "ij x" …: the prompt's last id is another.
+  // "abcd" "efgh" "ij x" …: the prompt's last id is different.
   EXPECT_EQ(prompt.answers.front().first, 2U);
   EXPECT_EQ(tokenizer.decode(prompt.answers.front().ids), "abcdefghij xyz, uvw");
   const Prompt any =

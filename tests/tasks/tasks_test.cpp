@@ -28,7 +28,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// By the programs that define the tasks (golden/make_tasks_golden.py).
+// Prompts from the programs that define the tasks (golden/make_tasks_golden.py).
 TEST(TaskGenerators, MakeTheTextsOfTheirDefinitionsFromASeed) {
   const Json golden = parse_json(content(std::string(KVS_GOLDEN_DIR) + "/tasks.json"), "tasks.json");
   const std::string text = content(std::string(KVS_DATA_DIR) + "/opticks_sample.txt"), essay(stripped(text));
@@ -96,7 +96,7 @@ TEST(TaskGenerators, LengthsHoldBosPromptAndAnswer) {
 }
 
 TEST(VariableTracking, NamesTheLengthThatWasAskedFor) {
-  const test::PieceTokenizer tokenizer(1);  // a solved example of RULER's 500 tokens has no room for a sentence
+  const test::PieceTokenizer tokenizer(1);  // a solved example of RULER's 500 tokens has no space for a sentence
   const auto make = [&](std::size_t length) {
     return kVariableTrackingTask.make({.tokenizer = tokenizer, .length = length}).front();
   };
@@ -122,7 +122,7 @@ TEST(Haystack, PartsTextsAtBlanks) {
   EXPECT_EQ(UnitSupply("a\n\nb  c ").first_as_written(5), "a\n\nb  c a\n\nb");
 }
 
-/// "甲乙丙…" without a blank, so many characters.
+/// "甲乙丙…" without a blank, with the given number of characters.
 std::string ideographs(std::size_t count) {
   std::string text;
   for (std::size_t n = 0; n < count; ++n) {
@@ -151,7 +151,7 @@ TEST(Haystack, SentencesEndAtTheirScriptsFullStops) {
   EXPECT_THAT(parts_of("One. two three four five"), ElementsAre("One.", "two", "three", "four", "five"));
 }
 
-/// Where the needle of a prompt stands, in what is before and behind it.
+/// Returns the position of a prompt's needle among the text before and after it.
 double depth_of(const TaskSample& sample, const std::string& needle, const std::string& first) {
   const std::size_t begin = sample.context.find(first), at = sample.context.find(needle);
   EXPECT_NE(at, std::string::npos);
@@ -197,7 +197,7 @@ TEST(TaskGenerators, OneLongLineIsNoMoreWorkThanManyWords) {
   const auto started = std::chrono::steady_clock::now();
   for (const TaskDefinition& task : kRulerNeedleTasks)
     (void)task.make({.tokenizer = tokenizer, .length = 4096, .haystack = line});
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(20));  // minutes where a line is a word
+  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(20));  // takes minutes if a line is a word
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace kvs {
 
-/// One id per byte, so that every expected value can be read off the text. 256 begins a sequence.
+/// One id per byte, so that every expected value can be read from the text. 256 begins a sequence.
 class ByteTokenizer final : public Tokenizer {
  public:
   static constexpr std::size_t kVocabulary = 257;

@@ -54,7 +54,7 @@ class CorpusTest : public testing::Test {
     return read_corpus(options, &tokenizer_, vocabulary);
   }
 
-  /// The windows as text.
+  /// Returns the windows as text.
   std::vector<std::string> texts_of(const Corpus& corpus) const {
     std::vector<std::string> texts;
     for (const Document& document : corpus.documents) texts.push_back(tokenizer_.decode(document.tokens));
@@ -112,7 +112,7 @@ TEST_F(CorpusTest, ATextThatBeginsWithBosGetsNoSecondOne) {
   EXPECT_THAT(corpus.documents[0].tokens, ElementsAre(256, 1, 2, 3));
   EXPECT_THAT(corpus.documents[1].tokens, ElementsAre(256, 4, 5, 6));
   EXPECT_THAT(corpus.documents[2].tokens, ElementsAre(256, 1, 2, 3));
-  EXPECT_THAT(corpus.documents[3].tokens, ElementsAre(256, 4, 5, 6));  // in the midst of a line, too
+  EXPECT_THAT(corpus.documents[3].tokens, ElementsAre(256, 4, 5, 6));  // also in the middle of a line
   EXPECT_EQ(corpus.tokens_dropped, 1U);
   EXPECT_EQ(corpus.bos, 256);
   with_bos.windows_first = -1;
@@ -194,7 +194,7 @@ TEST_F(CorpusTest, ATextIsReadOnceUnderWhateverName) {
       write("a.jsonl", "{\"text\":\"abcdef\"}\n{\"text\":\"abcdeg\"}\n{\"text\":\"x\"}\n{\"text\":\"x\"}\n");
   const Corpus corpus = read(options({a, copy, a, lines}, 3));
   EXPECT_THAT(texts_of(corpus), ElementsAre("abc", "def", "abc", "deg"));
-  EXPECT_EQ(corpus.repeated_texts, 3U);  // what is shorter than a window is none
+  EXPECT_EQ(corpus.repeated_texts, 3U);  // a text shorter than a window has no window
 }
 
 TEST_F(CorpusTest, ProseThatBeginsLikeLinesOfJsonIsNamed) {
@@ -241,7 +241,7 @@ TEST_F(CorpusTest, Bad77InvalidUtf8IsRefusedWithItsPlaceOrReplacedAndCounted) {
   const Corpus corpus = read(bad);
   EXPECT_THAT(texts_of(corpus), ElementsAre("ab\nc", "d\xEF\xBF\xBD"));
   EXPECT_EQ(corpus.replaced_bytes, 1U);
-  // In JSONL the place is that in the file, too.
+  // In JSONL the offset is also that in the file.
   expect_error(options({write("a.jsonl", "{\"text\":\"abcd\"}\n{\"text\":\"\xC0\xAF\"}\n")}), ErrorCode::kInput,
                "a.jsonl: line 2, byte offset 25: found \\xc0");
 }
@@ -306,7 +306,7 @@ TEST_F(CorpusTest, Bad80ALineAboveTheLimitIsRefusedOrSkippedWithoutHoldingIt) {
   bad.leniency.skip_bad_lines = true;
   EXPECT_THAT(texts_of(read(bad)), ElementsAre("good", "last"));
 #ifndef __SANITIZE_ADDRESS__
-  // 256 MiB is the bound of the list; the line alone has 400 MiB.
+  // 256 MiB is the limit of the list; the line alone has 400 MiB.
   EXPECT_LT(peak_kibibytes() - before, 256L << 10);
 #endif
 }
@@ -351,7 +351,7 @@ TEST_F(CorpusTest, AJsonFileIsRefusedByName) {
                  std::string(name) + ": found a JSON file, expected UTF-8 text or JSONL");
   CorpusOptions ids = tokens_options("");
   ids.tokens_file = write("ids.json", "[1,2]\n");
-  EXPECT_EQ(read(ids).documents.size(), 1U);  // an array a line, whatever its name
+  EXPECT_EQ(read(ids).documents.size(), 1U);  // one array per line, whatever the file's name
 }
 
 TEST_F(CorpusTest, MessagesWithoutATextAreRefusedByNameAndNotSkipped) {
@@ -412,7 +412,7 @@ TEST_F(CorpusTest, Bad83TokenIdsOutsideTheVocabularyNameLineColumnAndVocabulary)
 TEST_F(CorpusTest, Bad83ATokenizerThatGivesIdsTheModelLacksNamesTheToken) {
   expect_error(options({write("a.txt", "abcd\n")}), ErrorCode::kInput,
                "token \"d\" has id 100, expected one below the model's 100", 100);
-  // That is no bad line.
+  // This is not a bad line.
   CorpusOptions lenient = options({write("a.jsonl", "{\"text\":\"abcd\"}\n")});
   lenient.leniency.skip_bad_lines = true;
   expect_error(lenient, ErrorCode::kInput, "line 1: token \"d\"", 100);

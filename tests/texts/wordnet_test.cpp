@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// A database of a few nouns and adjectives, made line by line as wndb(5WN) says.
+/// A database of a few nouns and adjectives, made line by line in the format of wndb(5WN).
 class WordNetFolder : public ::testing::Test {
  protected:
   WordNetFolder() {
@@ -22,7 +22,7 @@ class WordNetFolder : public ::testing::Test {
       folder_.write(std::string("data.") + part, "  a line of the licence  \n");
     }
   }
-  /// Adds a synset; the offset at which it lies.
+  /// Adds a synset and returns its offset.
   static std::string add_synset(std::string& data, const std::string& count, const std::string& words) {
     char offset[9];
     std::snprintf(offset, sizeof offset, "%08zu", data.size());
@@ -48,8 +48,8 @@ TEST_F(WordNetFolder, GivesTheWordsOfTheMostFrequentSenseThatHasOthers) {
                   "  \nlight_beam n 1 0 1 0 " + ray + "  \n",
               data);
   const WordNet wordnet = open();
-  EXPECT_THAT(wordnet.synonyms("beam"), ElementsAre("ray"));  // no phrase, not a second sense
-  EXPECT_THAT(wordnet.synonyms("ray"), ElementsAre("beam"));  // the sense of a proper noun is passed over
+  EXPECT_THAT(wordnet.synonyms("beam"), ElementsAre("ray"));  // no phrase, no second sense
+  EXPECT_THAT(wordnet.synonyms("ray"), ElementsAre("beam"));  // the sense of a proper noun is skipped
   EXPECT_THAT(wordnet.synonyms("light_beam"), IsEmpty());
   EXPECT_THAT(wordnet.synonyms("nothing"), IsEmpty());
 }

@@ -1,4 +1,4 @@
-// Ids and bos of tokenizers with files beside tokenizer.json, against AutoTokenizer of Transformers
+// Ids and bos of tokenizers with files next to tokenizer.json, against AutoTokenizer of Transformers
 // (tests/golden/make_auto_tokenizer_golden.py).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ std::vector<std::string> names() {
   return names;
 }
 
-/// A folder with the files of a case; returns its tokenizer.json.
+/// Makes a folder with the files of a case; returns its tokenizer.json.
 fs::path write_case(const TemporaryDirectory& folder, const Json& one) {
   Json tokenizer = golden("tokenizer_" + one.at("base").get<std::string>() + ".json");
   tokenizer.merge_patch(one.at("changes"));

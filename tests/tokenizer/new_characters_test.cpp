@@ -86,7 +86,7 @@ TEST(NewCharacters, NormalFormsAreThoseOfUnicode9) {
   const auto form = [](UnicodeForm wanted, std::string_view text) {
     return normalized(make_unicode_normalizer(wanted), text);
   };
-  EXPECT_EQ(form(UnicodeForm::kNfc, "a\u0345\u0316"), "a\u0316\u0345");  // classes 240 and 220 change places
+  EXPECT_EQ(form(UnicodeForm::kNfc, "a\u0345\u0316"), "a\u0316\u0345");  // classes 240 and 220 are reordered
   EXPECT_EQ(form(UnicodeForm::kNfc, "a\u0345\u0899"), "a\u0345\u0899");  // Unicode 14
   EXPECT_EQ(form(UnicodeForm::kNfc, "e\u0301\u0899e\u0301"), "\u00e9\u0899\u00e9");
   EXPECT_EQ(form(UnicodeForm::kNfc, "\U00011935\U00011930"), "\U00011935\U00011930");  // U+11938 since Unicode 13

@@ -47,7 +47,7 @@ TEST(Normalizer, PrependLeavesNothingAsItIs) {
 TEST(Normalizer, ReplaceTakesOccurrencesFromTheLeft) {
   EXPECT_EQ(normalized("aaaba", make_replace("aa", "c")), "caba");
   EXPECT_EQ(normalized("a  b   c d", make_regex_replace(Regex(" {2,}"), "$0")),
-            "a$0b$0c d");  // the content is no template
+            "a$0b$0c d");  // the content is not a template
 }
 
 TEST(Normalizer, StripTakesUnicodesWhiteSpace) {

@@ -55,7 +55,7 @@ class TokenizerGguf : public testing::Test {
 };
 
 TEST_F(TokenizerGguf, SplitsSpecialTokensOutAndMergesTheRest) {
-  EXPECT_THAT(encode("a<s>bc <s"), ElementsAre(0, 4, 5, 3));  // "<" is no token here, nor is the lone "s"
+  EXPECT_THAT(encode("a<s>bc <s"), ElementsAre(0, 4, 5, 3));  // "<" is not a token here, nor is "s" alone
 }
 
 TEST_F(TokenizerGguf, TheLongestSpecialTokenIsCutOutFirstWhereverItStands) {
@@ -78,7 +78,7 @@ TEST_F(TokenizerGguf, AByteThatIsNoTokenKeepsItsPlaceUntilTheMergesAreDone) {
 TEST_F(TokenizerGguf, AMergeThatIsNoTokenFallsApartIntoItsAsciiBytes) {
   merges_ = {"a b", "\u0120 c"};
   apply();
-  // "ab" and " c" are no tokens: a and b are, as one printable character each; the stand-in for the space is not ASCII.
+  // "ab" and " c" are not tokens: a and b are, as one printable character each; the space's replacement is not ASCII.
   EXPECT_THAT(encode("ab c"), ElementsAre(0, 1, 2));
 }
 

@@ -1,5 +1,4 @@
-// Ids of a text made to be difficult, against Hugging Face `tokenizers` and llama.cpp
-// (tests/golden/make_tokenizer_golden.py).
+// Ids of a difficult text, against Hugging Face `tokenizers` and llama.cpp (tests/golden/make_tokenizer_golden.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +31,7 @@ const std::string& torture_text() {
 
 Json golden_json(const std::string& name) { return parse_json(read_golden(name), name); }
 
-/// The first place where two lists differ, shown as text: EXPECT_EQ on 2,000 numbers says nothing.
+/// Shows the first difference of two lists as text: EXPECT_EQ on 2,000 numbers is not readable.
 void expect_same_ids(const Tokenizer& tokenizer, const std::vector<std::int32_t>& found,
                      const std::vector<std::int32_t>& expected) {
   std::size_t at = 0;

@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Just enough of protobuf's wire format to write a ModelProto.
+// The part of protobuf's wire format that is needed to write a ModelProto.
 std::string varint(std::uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>(0x80 | (value & 0x7F)));
@@ -187,7 +187,7 @@ TEST(TokenizerModel, OtherModelsAreUnsupported) {
 }
 
 TEST(TokenizerModel, AModelThatTheLibraryCannotEncodeWithIsToBlame) {
-  // The library marks spaces with U+2581 and then finds that a control piece stands for no text.
+  // The library marks spaces with U+2581 and then finds that a control piece represents no text.
   const auto tokenizer =
       parse(piece("<unk>", 0, kUnknown) + piece("\u2581", 0, kControl) + piece("a", -3) + settings(kBpe));
   try {

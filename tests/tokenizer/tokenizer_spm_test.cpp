@@ -1,4 +1,4 @@
-// SentencePiece's kind of vocabulary in a GGUF file (tokenizer.ggml.model = "llama") and in a tokenizer.json.
+// A SentencePiece-like vocabulary in a GGUF file (tokenizer.ggml.model = "llama") and in a tokenizer.json.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ class TokenizerSpm : public testing::Test {
 
 TEST_F(TokenizerSpm, BosBeginsATextUnlessTheMetadataSayNo) {
   const auto asked = [&] { return chosen_bos(*load(), BosChoice::kAuto); };
-  EXPECT_EQ(asked(), 1);  // llama.cpp's id where the file names none
+  EXPECT_EQ(asked(), 1);  // llama.cpp's id if the file names none
   file_.values["tokenizer.ggml.bos_token_id"] = std::uint64_t{2};
   EXPECT_EQ(asked(), 2);
   file_.values["tokenizer.ggml.add_bos_token"] = false;
@@ -74,8 +74,8 @@ TEST_F(TokenizerSpm, BosBeginsATextUnlessTheMetadataSayNo) {
 
 TEST_F(TokenizerSpm, TheHighestScoreIsMergedFirst) {
   file_.values["tokenizer.ggml.add_space_prefix"] = false;
-  EXPECT_THAT(encode("abb"), ElementsAre(2, 6));  // bb, although ab stands further left
-  EXPECT_THAT(encode("bbb"), ElementsAre(6, 3));  // of equal scores the leftmost
+  EXPECT_THAT(encode("abb"), ElementsAre(2, 6));  // bb, although ab is further left
+  EXPECT_THAT(encode("bbb"), ElementsAre(6, 3));  // the leftmost of equal scores
   EXPECT_THAT(encode(" ab"), ElementsAre(4, 5));  // ab before U+2581 a
 }
 
@@ -100,7 +100,7 @@ TEST_F(TokenizerSpm, ACharacterThatIsNoTokenMayStillBePartOfOne) {
 
 TEST_F(TokenizerSpm, BytesAreNotTakenForTheTextOfTheirNames) {
   file_.values["tokenizer.ggml.add_space_prefix"] = false;
-  add("<0x0A>b", 9);  // the name, merged from text, could go on to this; the byte 0A cannot
+  add("<0x0A>b", 9);  // the name, merged from text, could be merged further; the byte 0A cannot
   EXPECT_THAT(encode("\nb"), ElementsAre(kBytes + 0x0A, 3));
 }
 
@@ -165,11 +165,11 @@ Json metaspace(const char* scheme, bool split) {
 
 TEST(MarkedBpe, BytesStandForACharacterOnlyIfAllOfThemAreTokens) {
   EXPECT_THAT(ids_of(marked_document(), "a\u00e9b"), ElementsAre(1, 6, 7, 2));
-  EXPECT_THAT(ids_of(marked_document(), "a\u00e8\u00e8b"), ElementsAre(1, 0, 2));  // <0xA8> is none; one for the run
+  EXPECT_THAT(ids_of(marked_document(), "a\u00e8\u00e8b"), ElementsAre(1, 0, 2));  // no <0xA8>; one for the run
 }
 
 TEST(MarkedBpe, BytesOvertakeAnUnknownTokenBeforeThem) {
-  EXPECT_THAT(ids_of(marked_document(), "\u00e8\u00e9b"), ElementsAre(6, 7, 0, 2));  // so do those of `tokenizers`
+  EXPECT_THAT(ids_of(marked_document(), "\u00e8\u00e9b"), ElementsAre(6, 7, 0, 2));  // `tokenizers` does the same
 }
 
 TEST(MarkedBpe, PrependAndReplaceMarkEveryStretchOfText) {
@@ -249,7 +249,7 @@ TEST(Unigram, OfAPieceThatIsThereTwiceTheLastCounts) {
   const auto tokenizer = parse_tokenizer_json(document.dump(), "t.json");
   EXPECT_EQ(tokenizer->vocabulary_size(), 6U);
   document["model"]["vocab"] = parse_json(R"([["<unk>", 0], ["a", -1], ["b", -1], ["<unk>", -5]])", "test");
-  EXPECT_THAT(ids_of(document, "axb"), ElementsAre(1, 0, 2));  // unk_id says which is unknown text
+  EXPECT_THAT(ids_of(document, "axb"), ElementsAre(1, 0, 2));  // unk_id is the id of unknown text
   EXPECT_THAT(ids_of(document, "a<unk>b"), ElementsAre(1, 3, 2));
 }
 
@@ -270,7 +270,7 @@ TEST(Unigram, MalformedVocabulariesAreRefused) {
   EXPECT_THAT(refused(R"([["a", 0]])", "1"), HasSubstr("/model/unk_id"));
 }
 
-// As tokenizers 0.23.3.
+// Ids from tokenizers 0.23.3.
 TEST(Unigram, WithoutAnUnknownTokenTheTextThatNeedsItIsAnError) {
   Json document = parse_json(R"({"model": {"type": "Unigram", "byte_fallback": true, "vocab":
     [["a", -1], ["b", -1], ["ab", -3], ["xy", -2], ["<0x63>", -5]]}})",
@@ -278,7 +278,7 @@ TEST(Unigram, WithoutAnUnknownTokenTheTextThatNeedsItIsAnError) {
   for (const bool is_null : {true, false}) {
     if (is_null) document["model"]["unk_id"] = nullptr;
     EXPECT_THAT(ids_of(document, "abb"), ElementsAre(0, 1, 1));
-    for (const char* text : {"axb", "xy", "c"})  // "c", though there is a token of its byte
+    for (const char* text : {"axb", "xy", "c"})  // "c", although its byte has a token
       test::expect_error(ErrorCode::kInput, "t.json: /model/unk_id: found none", [&] { (void)ids_of(document, text); });
     document["model"].erase("unk_id");
   }

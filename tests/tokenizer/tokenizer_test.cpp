@@ -56,7 +56,7 @@ void expect_error(const Json& document, ErrorCode code, const std::string& messa
 }
 
 TEST(Bpe, TheLowerRankIsMergedFirst) {
-  EXPECT_THAT(encode(small_document(), "abc"), ElementsAre(0, 6));  // a + bc, although ab stands further left
+  EXPECT_THAT(encode(small_document(), "abc"), ElementsAre(0, 6));  // a + bc, although ab is further left
   EXPECT_THAT(encode(small_document(), "abd"), ElementsAre(5, 3));
 }
 
@@ -71,7 +71,7 @@ TEST(Bpe, IgnoreMergesTakesAWordThatIsAToken) {
   Json document = small_document();
   document["model"]["ignore_merges"] = true;
   EXPECT_THAT(encode(document, "abc"), ElementsAre(7));
-  EXPECT_THAT(encode(document, "abcd"), ElementsAre(0, 6, 3));  // no token: merged as ever
+  EXPECT_THAT(encode(document, "abcd"), ElementsAre(0, 6, 3));  // not a token: merged as usual
 }
 
 TEST(Bpe, WordsAreSplitBeforeMerging) {
@@ -86,7 +86,7 @@ TEST(Bpe, WordsAreSplitBeforeMerging) {
 }
 
 TEST(Bpe, AByteThatIsNoTokenIsDroppedBeforeMerging) {
-  EXPECT_THAT(encode(small_document(), "bxc"), ElementsAre(6));  // as `tokenizers` without an unknown token
+  EXPECT_THAT(encode(small_document(), "bxc"), ElementsAre(6));  // like `tokenizers` without an unknown token
 }
 
 TEST(Bpe, AnUnknownTokenStandsForWhatTheVocabularyLacks) {
@@ -193,10 +193,10 @@ TEST(Tokenizer, BosIsThatOfTheConfigurationBesideIt) {
   EXPECT_EQ(load_tokenizer_json(path)->bos(), 8);
 }
 
-// What AutoTokenizer of Transformers 5.24 does: the template alone decides, `add_bos_token` is passed over where there
+// AutoTokenizer of Transformers 5.24 does the same: only the template decides, and `add_bos_token` is ignored if there
 // is a tokenizer.json.
 TEST(Tokenizer, BosIsWhatTheTemplatePutsFirstAndOnlyATemplateAsksForIt) {
-  std::int32_t asked = -1;  // what begins a text with --bos auto
+  std::int32_t asked = -1;  // the id that begins a text with --bos auto
   const auto bos_of = [&](const char* processor, std::string_view bos = {}) {
     Json document = small_document();
     document["added_tokens"] = {added_token(8, "<s>"), added_token(9, "<t>")};
@@ -255,7 +255,7 @@ TEST(TokenizerJson, Bad67MissingOrCutInHalf) {
 }
 
 TEST(TokenizerJson, Bad68OtherModels) {
-  for (const char* type : {"WordPiece", "WordLevel", "Unigram"}) {  // Unigram not with ByteLevel
+  for (const char* type : {"WordPiece", "WordLevel", "Unigram"}) {  // Unigram does not go with ByteLevel
     Json document = small_document();
     document["model"]["type"] = type;
     expect_error(document, ErrorCode::kUnsupported,
@@ -282,7 +282,7 @@ TEST(TokenizerJson, ByteLevelFallsBackToTheBytesOfAStandIn) {
   document["added_tokens"] = Json::array();
   const auto ids = [&](const char* text) { return parse_tokenizer_json(document.dump(), "t.json")->encode(text); };
   EXPECT_THAT(ids("ab"), ElementsAre(2));
-  EXPECT_THAT(ids("ab c a"), ElementsAre(2, 3, 4, 5, 3, 4, 0));  // the stand-in for a blank is C4 A0
+  EXPECT_THAT(ids("ab c a"), ElementsAre(2, 3, 4, 5, 3, 4, 0));  // the replacement of a blank is C4 A0
   EXPECT_THAT(ids("a\u00e9b"), ElementsAre(0, 6, 1));
   EXPECT_THAT(ids("d"), ElementsAre());
   model["unk_token"] = "a";
@@ -361,7 +361,7 @@ TEST(TokenizerJson, N74CharactersOutsideTheByteAlphabetAreFoundInNoWord) {
   document["model"]["vocab"]["a b"] = 8;  // the alphabet spells a space U+0120
   EXPECT_THAT(encode(document, "a b"), ElementsAre(0, 4, 1));
   EXPECT_EQ(make(document)->decode({8}), "a b");
-  document["added_tokens"] = {added_token(8, "a b")};  // found as a whole, so its spelling is its own
+  document["added_tokens"] = {added_token(8, "a b")};  // found as a whole, so its spelling is unchanged
   EXPECT_THAT(encode(document, "ca bc"), ElementsAre(2, 8, 2));
 }
 

@@ -16,7 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A tokenizer in three forms: a GGUF file or tokenizer.json, the other form made of it, and that one's in turn.
+/// A tokenizer in three forms: a GGUF file or tokenizer.json, the other form made from it, and the first form made from
+/// that.
 class TokenizerForms : public ::testing::Test {
  protected:
   TokenizerForms() { fs::create_directory(folder_ / "back"); }
@@ -31,7 +32,7 @@ class TokenizerForms : public ::testing::Test {
     write_gguf(path, metadata, {});
     return GgufFile::open(path);
   }
-  /// A GGUF file of byte-level BPE: the bytes a, b, c, d and what is added.
+  /// A GGUF file of byte-level BPE: the bytes a, b, c, d and the added tokens.
   std::unique_ptr<GgufFile> byte_level(std::vector<std::string_view> tokens, std::vector<std::int32_t> types,
                                        std::vector<std::string_view> merges) {
     tokens.insert(tokens.begin(), {"a", "b", "c", "d"});
@@ -151,7 +152,7 @@ TEST_F(TokenizerForms, MergesOfTextsThatNothingMakesAreLeftOut) {
 }
 
 TEST_F(TokenizerForms, AMergeThatMakesNoTokenIsSaidNotWritten) {
-  const auto file = byte_level({"abc"}, {1}, {"a b", "ab c"});  // "abc" by way of "ab", which is none
+  const auto file = byte_level({"abc"}, {1}, {"a b", "ab c"});  // "abc" by way of "ab", which is not a token
   EXPECT_THAT(write_tokenizer_json(*file, folder_ / "back"), HasSubstr("found the merge \"a b\" of texts that are no"));
   EXPECT_FALSE(fs::exists(folder_ / "back" / "tokenizer.json"));
 }
@@ -162,7 +163,7 @@ TEST_F(TokenizerForms, ChatTemplatesKeepTheirNames) {
   const auto again = to_gguf(folder_ / "back");
   EXPECT_EQ(again->get_string("tokenizer.chat_template"), "{{ one }}");
   EXPECT_EQ(again->get_string("tokenizer.chat_template.tool_use"), "{{ two }}");
-  // A file of its own is taken before tokenizer_config.json.
+  // A file of its own takes precedence over tokenizer_config.json.
   folder_.write("back/chat_template.jinja", "{{ three }}");
   const auto changed = to_gguf(folder_ / "back");
   EXPECT_EQ(changed->get_string("tokenizer.chat_template"), "{{ three }}");

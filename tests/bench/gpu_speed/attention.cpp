@@ -9,7 +9,7 @@
 namespace kvs::bench {
 namespace {
 
-/// Seconds of the first call and of a later one; `out` is filled with the result.
+/// Returns the seconds of the first call and of a later one; `out` is filled with the result.
 std::pair<double, double> attention_seconds(Backend& backend, const ModelConfig& c, std::size_t tokens,
                                             std::vector<float>& out) {
   const auto states = [&](std::size_t heads, std::size_t from) {
@@ -37,7 +37,7 @@ std::pair<double, double> attention_seconds(Backend& backend, const ModelConfig&
 
 }  // namespace
 
-/// Attention alone, f32 in, at the model's geometry without a window: the own kernel, and in bf16 on CUDA cuDNN's.
+/// Only attention, f32 in, at the model's geometry without a window: our own kernel, and cuDNN's in bf16 on CUDA.
 Json measure_attention(Session& s) {
   const ModelConfig& c = s.config();
   const auto tokens = static_cast<double>(s.tokens);
@@ -65,7 +65,7 @@ Json measure_attention(Session& s) {
       difference += std::pow(static_cast<double>(out[n]) - own[n], 2);
       square += std::pow(static_cast<double>(own[n]), 2);
     }
-    // Weights and results of both are rounded to bf16, by 2^-9 each on average at most.
+    // Both round weights and results to bf16, by at most 2^-9 each on average.
     check(square > 0 && std::sqrt(difference / square) < 0.01, "cuDNN's attention is not the own kernel's");
   }
   return line;

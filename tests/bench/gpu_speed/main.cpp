@@ -1,4 +1,4 @@
-// Speeds of one model on one device, each as a line of JSON on stdout. Every section first checks what it times.
+// Speeds of one model on one device, each as a line of JSON on stdout. Every section first checks its results.
 //
 // Usage: gpu_speed MODEL [DEVICE = cuda] [TYPE = bf16] [TOKENS = 4096] [SCRATCH = /dev/shm] [SECTION ...]
 // Sections: gemm attention prefill profile capture ropelite ablation jlrd dct (default: all but profile, which loads

@@ -12,7 +12,7 @@ constexpr const char *kNorms = "norms", *kQkv = "qkv product", *kAttention = "he
                      *kOutput = "output product", *kRaise = "gate and up products, activation", *kDown = "down product",
                      *kRest = "rest", *kEmbedding = "embedding", *kHead = "head";
 
-/// For a backend whose operations are done when they return.
+/// For a backend whose operations are complete when they return.
 class HostClock final : public DeviceClock {
  public:
   void mark() override { marks_.push_back(std::chrono::steady_clock::now()); }

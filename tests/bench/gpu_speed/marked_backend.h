@@ -12,14 +12,14 @@
 
 namespace kvs::bench {
 
-/// Passes every operation on to another backend and marks a clock before it, so that the time of a pass is cut into
-/// those of its operations without a wait between them.
+/// Passes every operation on to another backend and marks a clock before it. The time of a pass is thus split into the
+/// times of its operations, without a wait between them.
 class MarkedBackend final : public Backend {
  public:
   explicit MarkedBackend(Backend& inner);
 
   void start();
-  /// Seconds by operation since start(), nothing left out.
+  /// Returns the seconds by operation since start(), without gaps.
   std::map<std::string, double> stop();
 
   std::string_view device() const noexcept override { return inner_.device(); }
@@ -67,7 +67,7 @@ class MarkedBackend final : public Backend {
   std::unique_ptr<DeviceClock> clock_;
   bool marking_ = false;
   std::vector<const char*> operations_;  // one a mark
-  const char* next_product_ = nullptr;   // what linear() is for, by what came before it
+  const char* next_product_ = nullptr;   // the purpose of linear(), from the operation before it
 };
 
 }  // namespace kvs::bench

@@ -40,7 +40,7 @@ Json measure_ropelite(Session& s) {
   return {{"seconds", time}, {"of_which_picks", picks}, {"forward_seconds", s.forward_seconds()}};
 }
 
-/// 22 chunks of some layers spread evenly, scaled to all of them: a layer's cost falls linearly with its index.
+/// 22 chunks of some evenly spread layers, scaled to all layers: a layer's cost falls linearly with its index.
 Json measure_ablation(Session& s) {
   constexpr std::size_t kChunks = 22;
   const std::size_t tokens = std::min<std::size_t>(s.tokens, 1024), layers = s.config().layers;
@@ -86,7 +86,7 @@ Json measure_jlrd(Session& s) {
     const auto factors = factorise(*ops, joint, c.d_model, rank, SingularSplit::kUp, {});
     check(std::isfinite(factors.up.front()) && factors.singular.front() > 0, "the factors are not finite");
   };
-  factorise_layer(0);  // what a library does once would be scaled with the layers
+  factorise_layer(0);  // one-time work of a library would be scaled with the layers
   const double time = seconds([&] {
     for (std::size_t layer = 0; layer < timed; ++layer) factorise_layer(layer);
   });
@@ -95,10 +95,10 @@ Json measure_jlrd(Session& s) {
           {"seconds_scaled_to_all", time / static_cast<double>(timed) * static_cast<double>(c.layers)}};
 }
 
-/// The DCT and its inverse, from states to states, against a copy; more heads than a layer has, so that caches and
-/// launches count for little. A value crosses memory at least as 4 bytes read and 8 written by the reordering, 8 and 8
-/// by either transform in double and by the gains between them, 8 read and 4 written at the end: 72 bytes. A copy moves
-/// 8 (4 read, 4 written).
+/// The DCT and its inverse, from states to states, compared with a copy; more heads than a layer has, so that caches
+/// and launches count for little. A value crosses memory at least as 4 bytes read and 8 written by the reordering, 8
+/// and 8 by either transform in double and by the gains between them, 8 read and 4 written at the end: 72 bytes. A copy
+/// moves 8 (4 read, 4 written).
 Json measure_dct(Session& s) {
   constexpr double kBytesPerValue = 72;
   constexpr std::size_t kHeads = 256;
@@ -110,7 +110,7 @@ Json measure_dct(Session& s) {
   s.backend->upload(states.view().data(), host.data(), states.bytes());
   const auto ops = s.backend->make_spectral_ops();
   std::vector<double> gains(s.tokens, 1.0);
-  gains[0] = 0;  // takes each channel's mean away
+  gains[0] = 0;  // removes each channel's mean
   const double time = median_seconds(5, [&] {
     ops->filter(states.view(), Transform::kDct, 0, s.tokens, {gains, {1, s.tokens}}, out.view());
     wait_for(*s.backend, out.view().data());

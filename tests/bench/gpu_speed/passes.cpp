@@ -47,7 +47,8 @@ Json measure_prefill(Session& s) {
 
 namespace {
 
-/// Seconds to write `bytes` into one preallocated file, as a capture does, by `threads` threads in pieces of 32 MiB.
+/// Returns the seconds that `threads` threads take to write `bytes` into one preallocated file in pieces of 32 MiB, as
+/// a capture does.
 double parallel_write_seconds(const std::filesystem::path& path, std::uint64_t bytes, std::size_t threads) {
   constexpr std::size_t kPiece = std::size_t{32} << 20;
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -69,12 +70,12 @@ double parallel_write_seconds(const std::filesystem::path& path, std::uint64_t b
   return time;
 }
 
-/// Compares the first and the last document of a capture with the states of a pass of their own, in three layers: a
-/// value stored in f16 is at most half a unit of its 11 digits away, or of the smallest there is, and another pass
-/// gives the same bits.
+/// Compares the first and the last document of a capture with the states of a separate pass, in three layers. A value
+/// stored in f16 is at most half a unit of its 11 digits away, or of the smallest unit; another pass gives the same
+/// bits.
 void check_capture(Session& s, const std::filesystem::path& path, const CaptureHeader& header) {
   check(std::filesystem::file_size(path) >= capture_bytes(header), "the capture is too short");
-  const auto reader = CaptureReader::open(path, {});  // whose reads check each dataset's CRC
+  const auto reader = CaptureReader::open(path, {});  // its reads check each dataset's CRC
   check(reader->documents() == header.documents, "the capture lacks documents");
   const std::size_t last = s.config().layers - 1;
   std::vector<std::size_t> layers{0, last / 2, last};
@@ -131,7 +132,7 @@ Json measure_capture(Session& s) {
     written = std::min(written, parallel_write_seconds(s.scratch / "gpu_speed_bytes", bytes, threads));
   return {{"seconds_first_document", first},
           {"seconds", later / (kDocuments - 1)},
-          {"finish_seconds", finish},  // once a file: every checksum is read again
+          {"finish_seconds", finish},  // once per file: every checksum is read again
           {"forward_seconds", forward},
           {"parallel_pwrite_seconds", written},
           {"bytes", bytes}};

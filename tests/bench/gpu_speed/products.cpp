@@ -7,10 +7,10 @@
 namespace kvs::bench {
 namespace {
 
-/// Rows of a product of the forward pass: the decoder takes no more at a time.
+/// Rows of a product of the forward pass: the decoder passes no more rows at a time.
 constexpr std::size_t kSlabRows = 4096;
 
-/// x and W of one shape. W holds the sequence, x what follows.
+/// x and W of one shape. W holds the beginning of the sequence, x the continuation.
 class Product {
  public:
   Product(Backend& backend, std::size_t rows, std::size_t columns, std::size_t inner)
@@ -29,7 +29,7 @@ class Product {
     backend.narrow(wide.view(), x_);
   }
 
-  /// As the forward pass calls it.
+  /// Called as in the forward pass.
   double seconds() const {
     constexpr int kInFlight = 8;
     const BackendTensor<float, 2> y(backend_, {x_.rows, weight_->rows()});
@@ -62,7 +62,7 @@ class Product {
   std::vector<float> host_;
 };
 
-/// What cuBLASLt proposes for a product, and the line of the table for the fastest of them.
+/// cuBLASLt's proposals for a product, and the table line of the fastest one.
 Json trials_json(const Product& product, DType y_type) {
   const std::vector<CudaGemmTrial> trials = product.trials(y_type);
   Json rates = Json::array();
@@ -85,7 +85,7 @@ struct Shape {
 
 Json measure_gemm(Session& s) {
   const ModelConfig& c = s.config();
-  const std::size_t large = s.on_gpu() ? 8192 : 1024;  // 8,192 take a processor minutes
+  const std::size_t large = s.on_gpu() ? 8192 : 1024;  // 8,192 would take a processor minutes
   const std::size_t width = c.query_heads * c.head_dim, rows = std::min(s.tokens, kSlabRows);
   const Shape shapes[] = {
       {"square", large, large, large, DType::kF32},
@@ -93,7 +93,7 @@ Json measure_gemm(Session& s) {
       {"output", rows, c.d_model, width, DType::kF32},
       {"gate, up", rows, 2 * c.d_ff, c.d_model, s.backend->compute_type()},
       {"down", rows, c.d_model, c.d_ff, DType::kF32},
-      // A tile of logits, as cross-entropy takes it on a GPU.
+      // A tile of logits, as in cross-entropy on a GPU.
       {"head", std::min<std::size_t>(rows, 2048), std::min<std::size_t>(c.vocabulary, 4096), c.d_model, DType::kF32}};
   Json lines = Json::array();
   double peak = 0;

@@ -5,8 +5,8 @@
 
 namespace kvs::bench {
 
-/// Seconds of each operation of a pass that nobody looks at, the median of several passes; those of the layers added
-/// up.
+/// Returns the seconds of each operation of a pass without a hook, the median of several passes; the times of the
+/// layers are added.
 Json measure_profile(Session& s) {
   constexpr std::size_t kPasses = 7;
   MarkedBackend backend(*s.backend);

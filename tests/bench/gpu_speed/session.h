@@ -15,7 +15,7 @@
 
 namespace kvs::bench {
 
-/// One model on one device, and what the sections take from it.
+/// One model on one device, and the data that the sections share.
 struct Session {
   std::string path;
   std::filesystem::path scratch;
@@ -27,23 +27,23 @@ struct Session {
 
   const ModelConfig& config() const { return source->config(); }
   bool on_gpu() const { return backend->device() == "cuda"; }
-  /// The ids that transformers_gpu.py takes, too.
+  /// The ids that transformers_gpu.py uses, too.
   std::vector<std::int32_t> document(std::size_t count) const;
   double forward_seconds() const;
 };
 
 double seconds(const std::function<void()>& work);
-/// The median of `repeats` runs (odd), after one that warms up.
+/// Returns the median of `repeats` runs (odd), after one warm-up run.
 double median_seconds(std::size_t repeats, const std::function<void()>& work);
 void wait_for(Backend& backend, const void* memory);
-/// @throws Error kInternal with `what`, no string: called for every value of a capture.
+/// @throws Error kInternal with `what`, a literal and not a string, because it is called for every value of a capture.
 void check(bool holds, const char* what);
 
 /// Number n of a random sequence, a multiple of 1/64 in [-1, 1): exact in bf16, and so are sums of products in f32
 /// below 4,096. Constants would draw less power than a model's numbers, and products of them run faster.
 float random_value(std::size_t n);
 
-// The sections, each of which first checks what it times.
+// The sections. Each first checks the results of the code that it times.
 Json measure_gemm(Session& s);
 Json measure_attention(Session& s);
 Json measure_prefill(Session& s);

@@ -10,7 +10,7 @@ PLAIN = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8, "I64": 8, "U8": 1, "F8_E4M3": 
 
 
 def safetensors(header, data=b"", whole=False):
-    """The target's first byte, then a whole file or a header, a NUL byte and data."""
+    """Returns the target's first byte, then a whole file or a header, a NUL byte and data."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return b"r" + struct.pack("<Q", len(text)) + text + data if whole else b"h" + text + b"\0" + data
 

@@ -1,5 +1,5 @@
-// In the place of src/kernels/cuda/ptx.cuh where the kernels run on the processor: the same functions of the same
-// layouts. A lane's part in an operation of its warp is done by the last lane that arrives.
+// Replaces src/kernels/cuda/ptx.cuh where the kernels run on the processor, with equal functions and layouts. The last
+// lane that arrives does the work of all lanes in an operation of a warp.
 #pragma once
 
 #include <cmath>
