@@ -12,7 +12,7 @@ namespace kvs {
 namespace {
 
 constexpr std::int64_t kMaxRounds = 1000;
-constexpr std::array<std::string_view, 3> kBudgetOptions{"set", "by-layer", "held-windows"};
+constexpr std::array<std::string_view, 3> kBudgetOptions{"set", "per-layer-rounds", "holdout-windows"};
 
 /// The options of a text that settings were not chosen on, cut into documents as they were chosen on.
 std::string other_text(const Options& options, std::size_t tokens) {
@@ -31,17 +31,19 @@ void add_budget_options(OptionTable& table, const std::string& method) {
              "much is held of a document at any time")
       .list("set", "NAME=VALUE",
             "with --budget: parameters to fix, such as type=q8_0; not the size, which the budget sets; may repeat")
-      .value("by-layer", "N",
+      .value("per-layer-rounds", "N",
              "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
              "step")
+      .formerly("per-layer-rounds")
       .from(1, kMaxRounds)
-      .value("held-windows", "A:B",
+      .value("holdout-windows", "A:B",
              "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
              "documents, evenly spaced)")
+      .formerly("holdout-windows")
       .check([method](const Options& options) {
         require_partner(options, kBudgetOptions, {"budget"});
         if (!options.has("budget")) return;
-        if (options.has("held-windows")) refuse_standard_input(options, "--held-windows");
+        if (options.has("holdout-windows")) refuse_standard_input(options, "--holdout-windows");
         (void)parse_budget(options.text("budget"));
         check_settings(*find_method(method), parse_settings(options.list("set"), "--set"), "--set");
       });
@@ -55,7 +57,7 @@ bool has_budget(const Options& options, std::span<const std::string_view> others
 BudgetPlan budget_plan(const Options& options, double full, std::size_t tokens) {
   return {.bytes = budget_bytes(options.text("budget"), full, tokens),
           .fixed = parse_settings(options.list("set"), "--set"),
-          .rounds = options.has("by-layer") ? options.count("by-layer", 1, kMaxRounds) : 0};
+          .rounds = options.has("per-layer-rounds") ? options.count("per-layer-rounds", 1, kMaxRounds) : 0};
 }
 
 std::string next_command(std::string_view method, const Options& options, ModelFormat format, const Json& settings,

@@ -10,7 +10,7 @@
 
 namespace kvs {
 
-/// --budget, --set, --by-layer and --held-windows, of a cache method.
+/// --budget, --set, --per-layer-rounds and --holdout-windows, of a cache method.
 void add_budget_options(OptionTable& table, const std::string& method);
 /// Whether there is a --budget, of a command that does something else without one.
 /// @param others  its own options, which cannot stand beside it

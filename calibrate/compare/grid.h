@@ -14,7 +14,7 @@ namespace kvs {
 struct CompareCell {
   std::string label;      // "lagkv + q8_0"
   std::string method;     // of all_methods(), or elitekv
-  std::string type = {};  // as --stores has it; empty: rows as they come
+  std::string type = {};  // as --types has it; empty: rows as they come
   double budget = 0;  // share of the full cache's bytes; of a config that has run the least that holds it; 0: unknown
   Json settings = Json::object();
   std::string config = {};       // a file that has the method's other parameters

@@ -21,25 +21,25 @@ void require_value(const Options& options, const char* name, const char* other, 
 }
 
 void check_ratio(const Options& options) {
-  if (options.has("ratio")) {
-    (void)options.share("ratio");
-    refuse_options(options, {"elite", "rank", "capture"}, "--ratio");
-    require_value(options, "ratio", "norm", "2");  // with 1 every r is a search of its own
+  if (options.has("cache-ratio")) {
+    (void)options.share("cache-ratio");
+    refuse_options(options, {"elite", "rank", "capture"}, "--cache-ratio");
+    require_value(options, "cache-ratio", "norm", "2");  // with 1 every r is a search of its own
   } else if (!options.has("elite")) {
-    throw Error(ErrorCode::kUsage, "missing option --elite r or --ratio x", "see --help");
+    throw Error(ErrorCode::kUsage, "missing option --elite r or --cache-ratio x", "see --help");
   }
-  if (is(options, "factorization", "any") && !options.has("ratio"))
-    throw Error(ErrorCode::kUsage, "--factorization any", "needs --ratio");
+  if (is(options, "factorization", "any") && !options.has("cache-ratio"))
+    throw Error(ErrorCode::kUsage, "--factorization any", "needs --cache-ratio");
 }
 
 void check_by_layer(const Options& options) {
-  require_partner(options, {"rank-step", "held-out"}, {"ratio", "by-layer"});
-  if (!options.has("by-layer")) return;
-  require_partner(options, {"by-layer"}, {"rank", "ratio"});  // layers trade d_ckv
-  refuse_options(options, {"capture"}, "--by-layer");
-  require_value(options, "by-layer", "factorization", "joint");
-  require_value(options, "by-layer", "norm", "2");
-  require_value(options, "by-layer", "granularity", "kv-head");
+  require_partner(options, {"rank-step", "holdout-documents"}, {"cache-ratio", "per-layer-rounds"});
+  if (!options.has("per-layer-rounds")) return;
+  require_partner(options, {"per-layer-rounds"}, {"rank", "cache-ratio"});  // layers trade d_ckv
+  refuse_options(options, {"capture"}, "--per-layer-rounds");
+  require_value(options, "per-layer-rounds", "factorization", "joint");
+  require_value(options, "per-layer-rounds", "norm", "2");
+  require_value(options, "per-layer-rounds", "granularity", "kv-head");
 }
 
 void check_search(const Options& options) {
@@ -68,25 +68,29 @@ void add_search_options(OptionTable& table) {
       .value("granularity", "kv-head|query-head", "query-head: analysis only on grouped-query models", "kv-head")
       .value("baseline", "uniform|contribution|high|low", "instead of a search")
       .value("disjoint", "on|off", "no two heads of a layer share a chunk", "off")
-      .value("ratio", "x",
+      .value("cache-ratio", "x",
              "instead of --elite and --rank: a cache of x of the full one; all pairs of r and d_ckv are tried on "
              "documents held out, and the best is fitted to all")
-      .value("by-layer", "N",
+      .formerly("cache-ratio")
+      .value("per-layer-rounds", "N",
              "layers trade steps of r and d_ckv at the same bytes, by the loss of all together: N rounds of measuring "
              "every step; documents held out say whether it was worth it")
+      .formerly("per-layer-rounds")
       .from(1, kMaxTradeRounds)
-      .value(
-          "rank-step", "N",
-          "with --ratio: d_ckv is a multiple of N; --by-layer: it changes by such (default: 128, for small models 8)")
+      .value("rank-step", "N",
+             "with --cache-ratio: d_ckv is a multiple of N; --per-layer-rounds: it changes by such (default: 128, for "
+             "small models 8)")
       .from(1, kMaxRankStep)
-      .value("held-out", "N", "with --ratio and --by-layer: so many documents, evenly spaced (default: a quarter)")
+      .value("holdout-documents", "N",
+             "with --cache-ratio and --per-layer-rounds: so many documents, evenly spaced (default: a quarter)")
+      .formerly("holdout-documents")
       .from(1);
 }
 
 void add_factor_options(OptionTable& table) {
   table.value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
       .whole(1)
-      .value("factorization", "joint|separate|any", "J-LRD or S-LRD; any, with --ratio: both are tried", "joint")
+      .value("factorization", "joint|separate|any", "J-LRD or S-LRD; any, with --cache-ratio: both are tried", "joint")
       .value("whiten", "off|on|both",
              "weigh errors by nothing, the inputs seen in the text, or these and what reads keys and values (default: "
              "both, with --capture off)")
@@ -95,7 +99,8 @@ void add_factor_options(OptionTable& table) {
              "below full rank)")
       .value("outputs", "model|fitted",
              "with --rank: correct W_o by least squares to the full cache's attention; one more pass", "model")
-      .value("split", "up|down|sqrt", "factor that takes the singular values", "up")
+      .value("singular-values", "up|down|sqrt", "factor that takes the singular values", "up")
+      .formerly("singular-values")
       .flag("allow-more-parameters", "no note when the factors hold more parameters than what they replace")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match")
@@ -110,8 +115,9 @@ void add_elite_options(OptionTable& table) {
 }
 
 void check_elite_options(const Options& options) {
-  require_partner(options, {"factorization", "whiten", "queries", "outputs", "split", "allow-more-parameters"},
-                  {"rank", "ratio"});
+  require_partner(options,
+                  {"factorization", "whiten", "queries", "outputs", "singular-values", "allow-more-parameters"},
+                  {"rank", "cache-ratio"});
   check_ratio(options);
   check_by_layer(options);
   check_search(options);

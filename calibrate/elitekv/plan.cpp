@@ -32,14 +32,15 @@ bool fits_queries(const Options& options, const ModelConfig& model, const EliteC
   return wanted;
 }
 
-/// What --ratio leaves to choose from.
+/// What --cache-ratio leaves to choose from.
 std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model) {
-  const double ratio = options.share("ratio");
+  const double ratio = options.share("cache-ratio");
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
   auto result = elite_allocations(shape, ratio, options.flag("allow-more-parameters"), rank_step(options, shape));
   if (result.empty())
-    throw Error(ErrorCode::kUsage, "--ratio",
-                "found " + options.text("ratio") + ", of which no pair of r and d_ckv makes a cache: try --rank-step");
+    throw Error(
+        ErrorCode::kUsage, "--cache-ratio",
+        "found " + options.text("cache-ratio") + ", of which no pair of r and d_ckv makes a cache: try --rank-step");
   return result;
 }
 
@@ -58,22 +59,23 @@ std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig
 }
 
 std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const ModelConfig& model) {
-  if (!options.has("by-layer")) return std::nullopt;
+  if (!options.has("per-layer-rounds")) return std::nullopt;
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
   return EliteByLayerPlan{.rank_step = rank_step(options, shape),
                           .max_r = options.on_off("disjoint") ? model.chunks() / model.kv_heads : model.chunks() - 1,
                           .more_parameters = options.flag("allow-more-parameters"),
-                          .rounds = options.count("by-layer", 1, 1000)};
+                          .rounds = options.count("per-layer-rounds", 1, 1000)};
 }
 
-/// --held-out or its default; 0 without --ratio and --by-layer.
+/// --holdout-documents or its default; 0 without --cache-ratio and --per-layer-rounds.
 std::size_t held_out_documents(const Options& options, std::size_t documents) {
-  const bool by_layer = options.has("by-layer");
-  if (!options.has("ratio") && !by_layer) return 0;
+  const bool by_layer = options.has("per-layer-rounds");
+  if (!options.has("cache-ratio") && !by_layer) return 0;
   if (documents < 2)
-    throw Error(ErrorCode::kUsage, by_layer ? "--by-layer" : "--ratio",
+    throw Error(ErrorCode::kUsage, by_layer ? "--per-layer-rounds" : "--cache-ratio",
                 "found one document, expected two or more: one held out");
-  return options.has("held-out") ? options.count("held-out", 1, documents - 1) : documents_to_hold_out(documents);
+  return options.has("holdout-documents") ? options.count("holdout-documents", 1, documents - 1)
+                                          : documents_to_hold_out(documents);
 }
 
 EliteSearchPlan planned_search(const Options& options, const ModelConfig& config, std::vector<std::size_t> layers) {
@@ -84,7 +86,7 @@ EliteSearchPlan planned_search(const Options& options, const ModelConfig& config
   plan.norm = static_cast<int>(options.integer("norm", 1, 2));
   plan.granularity = options.text("granularity") == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
   plan.count =
-      options.has("ratio") ? allocations(options, config).back().r : options.count("elite", 1, config.chunks());
+      options.has("cache-ratio") ? allocations(options, config).back().r : options.count("elite", 1, config.chunks());
   if (options.has("baseline"))
     plan.baseline =
         static_cast<EliteBaseline>(std::ranges::find(kBaselines, options.choice("baseline", kBaselines)) - kBaselines);
@@ -106,7 +108,8 @@ void plan_factors(const Options& options, const ModelConfig& model, ElitePlan& p
   static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"}, kOutputs[] = {"model", "fitted"};
   EliteConfig& config = plan.config;
   config.joint = options.text("factorization") != "separate";
-  config.split = static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("split", kSplits)) - kSplits);
+  config.split =
+      static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("singular-values", kSplits)) - kSplits);
   if (!has_factors(options)) return;
   refuse_obstacle(factor_obstacle(model), "kvcalibrate elitekv --rank", model);
   if (!config.joint && 2 * config.r == model.head_dim)
@@ -114,8 +117,8 @@ void plan_factors(const Options& options, const ModelConfig& model, ElitePlan& p
         ErrorCode::kUsage, "--factorization",
         "found separate with every channel of a key elite, expected joint: no row of the keys is left to factorise");
   const auto limit = static_cast<std::int64_t>(full_rank(model, config.r, config.joint));
-  const auto rank = options.has("ratio") ? allocations(options, model).back().d_ckv
-                                         : options.count("rank", config.joint ? 1 : 2, limit);
+  const auto rank = options.has("cache-ratio") ? allocations(options, model).back().d_ckv
+                                               : options.count("rank", config.joint ? 1 : 2, limit);
   if (config.granularity == Granularity::kQueryHead && model.group() > 1) {
     plan.notes.emplace_back(
         "elite sets per query head are analysis only on a model whose query heads share keys; no factors are made");
@@ -133,7 +136,7 @@ void plan_factors(const Options& options, const ModelConfig& model, ElitePlan& p
 
 }  // namespace
 
-bool has_factors(const Options& options) { return options.has("rank") || options.has("ratio"); }
+bool has_factors(const Options& options) { return options.has("rank") || options.has("cache-ratio"); }
 
 Whitening planned_whitening(const Options& options) {
   static constexpr std::string_view kWords[] = {"off", "on", "both"};
@@ -146,7 +149,7 @@ ElitePlan elite_plan(const Options& options, const ModelConfig& model, std::vect
                      std::size_t documents) {
   ElitePlan plan;
   plan.search = planned_search(options, model, std::move(layers));
-  if (options.has("ratio")) plan.candidates = candidates(options, model);
+  if (options.has("cache-ratio")) plan.candidates = candidates(options, model);
   plan.by_layer = by_layer_plan(options, model);
   EliteConfig& config = plan.config;
   config.layers = plan.search.geometry.layers;

@@ -24,11 +24,11 @@ Whitening planned_whitening(const Options& options);
 /// What is searched and chosen from, and what the config will say of it.
 struct ElitePlan {
   EliteSearchPlan search;
-  /// Picks and factors are still to come. No rank without --rank or --ratio, or where a query head's own rows cannot
-  /// be.
+  /// Picks and factors are still to come. No rank without --rank or --cache-ratio, or where a query head's own rows
+  /// cannot be.
   EliteConfig config;
-  std::vector<EliteCandidate> candidates;    // what --ratio leaves, J-LRD's first
-  std::optional<EliteByLayerPlan> by_layer;  // what --by-layer asks for
+  std::vector<EliteCandidate> candidates;    // what --cache-ratio leaves, J-LRD's first
+  std::optional<EliteByLayerPlan> by_layer;  // what --per-layer-rounds asks for
   std::size_t held_out = 0;                  // documents
   std::vector<std::string> notes;
 };

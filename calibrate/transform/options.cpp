@@ -38,18 +38,18 @@ double outliers_of(const Options& options) {
 
 std::size_t sinks_of(const Options& options, std::size_t tokens) { return options.count("sinks", 0, tokens - 1); }
 
-/// --costs; nothing: they are to be measured.
+/// --reuse-sensitivities; nothing: they are to be measured.
 std::vector<TransformScales> scales_of(const Options& options, const ModelSource& model) {
-  if (!options.has("costs")) return {};
-  const std::filesystem::path path = options.text("costs");
+  if (!options.has("reuse-sensitivities")) return {};
+  const std::filesystem::path path = options.text("reuse-sensitivities");
   const Json config = read_config(path);
   check_config_model(config, path, model);
   if (config.at("method") != "transform")
-    throw Error(ErrorCode::kUsage, "--costs",
+    throw Error(ErrorCode::kUsage, "--reuse-sensitivities",
                 "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");
   const TransformConfig costs = read_transform_config(config, path.string());
   if (costs.layers.size() != model.config().layers)
-    throw Error(ErrorCode::kUsage, "--costs",
+    throw Error(ErrorCode::kUsage, "--reuse-sensitivities",
                 "found a config of " + std::to_string(costs.layers.size()) + " of " +
                     std::to_string(model.config().layers) + " layers, expected all");
   return costs.scales;
@@ -81,9 +81,10 @@ void add_transform_options(OptionTable& table) {
              "share of the other tokens that may stay in full, those that come out worst (default: 0.005; with --rows "
              "head: none)")
       .from(0, kMaxOutliers)
-      .value("costs", "FILE",
+      .value("reuse-sensitivities", "FILE",
              "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
-             "a time)");
+             "a time)")
+      .formerly("reuse-sensitivities");
 }
 
 void check_transform_options(const Options& options) {

@@ -36,9 +36,10 @@ Json digests_of_configs(const Options& options) {
   const auto add = [&](const std::string& name, const std::vector<std::string>& found) {
     if (!found.empty()) digests[name + "_sha256"] = found.size() == 1 ? Json(found.front()) : Json(found);
   };
-  for (const std::string name : {"config", "costs"}) {
+  for (const auto& [option, name] :
+       {std::pair<std::string, std::string>("config", "config"), {"reuse-sensitivities", "costs"}}) {
     std::vector<std::string> files, models;
-    for (const std::string& path : options.list(name)) {
+    for (const std::string& path : options.list(option)) {
       files.push_back(sha256_of_file(path));
       if (options.flag("other-weights"))
         models.push_back(read_config(path).at("model").at("sha256").get<std::string>());

@@ -117,8 +117,8 @@ void add_other_weights(OptionTable& table) {
       "take a config of the same model's other weights, such as bf16 for a Q4 file: geometry, RoPE and tokenizer "
       "must be equal");
   table.check([](const Options& options) {
-    const bool costs = options.takes("costs");
-    require_partner(options, {"other-weights"}, {costs ? "costs" : "config"});
+    const bool sensitivities = options.takes("reuse-sensitivities");
+    require_partner(options, {"other-weights"}, {sensitivities ? "reuse-sensitivities" : "config"});
   });
 }
 
@@ -128,7 +128,7 @@ std::unique_ptr<ModelSource> open_model(const Options& options) {
   if (options.flag("other-weights")) {
     source->take_other_weights();
     const bool quiet = options.flag("quiet") || !program_ranks().is_root();
-    for (const std::string name : {"config", "costs"})
+    for (const std::string name : {"config", "reuse-sensitivities"})
       for (const std::string& path : options.list(name)) note_other_weights(path, *source, quiet);
   }
   return source;

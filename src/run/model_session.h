@@ -9,7 +9,7 @@
 namespace kvs {
 
 void add_model_options(OptionTable& table);  // --model --device --dtype --threads --weights-budget
-/// Adds --other-weights, for commands with --config or --costs. open_model() applies it.
+/// Adds --other-weights, for commands with --config or --reuse-sensitivities. open_model() applies it.
 void add_other_weights(OptionTable& table);
 
 /// A model that is ready to run, with its files and its backend.

@@ -71,7 +71,7 @@ InputFiles input_files(const Options& options) {
       else
         name == "text" || name == "calibration-text" ? inputs.add_texts(path) : inputs.add(path);
       if (name == "model") inputs.add_model(path);
-      if (name == "config" || name == "costs") add_files_of(path, inputs);
+      if (name == "config" || name == "reuse-sensitivities") add_files_of(path, inputs);
       if (name == "capture" || name == "FILE") add_files_beside(path, inputs);
     }
   }

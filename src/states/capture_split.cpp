@@ -48,7 +48,7 @@ Part open_part(const std::filesystem::path& path) {
   part.run = part.reader->identity();
   const JsonCursor identity(part.run, path.native() + ".manifest.json", "/identity");
   if (!part.run.is_object() || !identity.has(kPart))
-    throw Error(ErrorCode::kInput, path.native(), "found a whole capture, expected a part written with --split");
+    throw Error(ErrorCode::kInput, path.native(), "found a whole capture, expected a part written with --parts");
   part.parts = identity.at(kParts).unsigned_integer();
   part.number = identity.at(kPart).unsigned_integer(part.parts);
   for (const char* const own : {kPart, kParts, "capture.documents"}) part.run.erase(own);

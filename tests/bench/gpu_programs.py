@@ -124,7 +124,7 @@ class Model:
     # ---- the checks ----
 
     def captures(self, store):
-        ours, reference = self.each("kvspectrum", "capture", 300, 2, "--states", "q_pre,k_pre,k_post,v", "--store", store, out=f"{store}.h5")
+        ours, reference = self.each("kvspectrum", "capture", 300, 2, "--states", "q_pre,k_pre,k_post,v", "--state-dtype", store, out=f"{store}.h5")
         for path in (ours, reference):
             self.run("kvspectrum", "verify", path)
         found = json.loads(self.run("gpu_compare", ours, reference).stdout)
@@ -198,7 +198,7 @@ class Model:
         self.checks.holds("--device auto", re.search(rf" on {self.options.device}( \(|$)", line) is not None, line)
 
     def capture_words(self, out, *more):
-        return [*self.words("capture", self.options.device, 256, 24), "--states", "q_pre,k_pre,k_post,v", "--store", "f16", "--out", self.at(out), *more]
+        return [*self.words("capture", self.options.device, 256, 24), "--states", "q_pre,k_pre,k_post,v", "--state-dtype", "f16", "--out", self.at(out), *more]
 
     def streamed(self):
         budget = self.info["memory"]["f32"]["weights"] // 2

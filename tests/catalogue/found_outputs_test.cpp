@@ -30,7 +30,7 @@ Arguments joined(Arguments words, const Arguments& more) {
 Arguments write_parts(const TemporaryFolder& folder) {
   const Outcome outcome =
       run("kvspectrum", words_on_texts("capture", folder / "model", folder / "tokens.jsonl",
-                                       {"--documents", "2", "--split", "2", "--out", folder / "p.h5"}));
+                                       {"--documents", "2", "--parts", "2", "--out", folder / "p.h5"}));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   return {folder / "p-00001-of-00002.h5", folder / "p-00002-of-00002.h5"};
 }
@@ -72,7 +72,7 @@ TEST_F(Catalogue, N158_FilesBesideThePartsOfACapture) {
     fs::rename(folder_ / "tokens.jsonl", folder_ / name);
     expect_refused("kvspectrum",
                    words_on_texts("capture", folder_ / "model", folder_ / name,
-                                  {"--split", "2", "--out", folder_ / "s.h5", "--force"}),
+                                  {"--parts", "2", "--out", folder_ / "s.h5", "--force"}),
                    2, {name, "the output is the input"});
     fs::rename(folder_ / name, folder_ / "tokens.jsonl");
   }
@@ -131,8 +131,9 @@ TEST_F(Catalogue, N161_FinishedRunsOfOtherInputs) {
           "--quiet", "--threads", "1", "--out", folder_ / "out/t.json"},
          "l.json", set("l.json", "/parameters/ratio", 0.5));
   refuse("kvcalibrate",
-         calibrate_words("compare", {"--budgets", "50%", "--methods", "streaming", "--compose", "none", "--decode", "0",
-                                     "--config", folder_ / "l.json", "--out", folder_ / "out/c.json"}),
+         calibrate_words(
+             "compare", {"--budgets", "50%", "--methods", "streaming", "--types-with-methods", "none", "--timed-tokens",
+                         "0", "--config", folder_ / "l.json", "--out", folder_ / "out/c.json"}),
          "l.json", set("l.json", "/parameters/ratio", 0.5));
 }
 
@@ -203,8 +204,8 @@ TEST_F(Catalogue, N163_BudgetsTimesAndStoresOfComparisons) {
   for (const char* value : {" 50%", "+50%", "0x1p-1", "0%", "101%", "nan%", "50%%"}) refuse("--budgets", value);
   for (const char* value : {"infs", "infh", " 5s", "+5s", "0x10s", "0s", "nans", "5", "1e999h"})
     refuse("--time", value);
-  for (const char* value : {"q9", "q8_0/", "/q8_0", "q8_0/q4_0/q4_0", "kivi4"}) refuse("--stores", value);
-  for (const char* value : {"nope", "q8_0/nope"}) refuse("--compose", value);
+  for (const char* value : {"q9", "q8_0/", "/q8_0", "q8_0/q4_0/q4_0", "kivi4"}) refuse("--types", value);
+  for (const char* value : {"nope", "q8_0/nope"}) refuse("--types-with-methods", value);
 }
 
 TEST_F(Catalogue, N164_FoldersWhoseNamesAreTooLong) {
@@ -259,7 +260,7 @@ TEST_F(Catalogue, N167_StateWithoutUse) {
   for (int again = 0; again < 2; ++again) {  // a plain second run has the same result
     expect_refused("kvspectrum",
                    words_on_texts("capture", folder_ / "model", folder_ / "tokens.jsonl",
-                                  {"--split", "1", "--out", folder_ / "out/c.h5"}),
+                                  {"--parts", "1", "--out", folder_ / "out/c.h5"}),
                    5, {"output layer: found NaN or infinity in its logits"});
     expect_refused("kvcalibrate", calibrate_words("transform", {"--budget", "60%", "--out", folder_ / "out/t.json"}), 5,
                    {"output layer: found NaN or infinity in its logits"});

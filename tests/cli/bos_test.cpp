@@ -61,12 +61,12 @@ TEST_F(BosPrograms, EveryCommandThatReadsATextDoesWhatTheModelsFilesAskFor) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> commands{
       {"kvcalibrate", {"eval", "--method", "full", "--text", text, "--window", "64"}},
       {"kvcalibrate", {"eval", "--method", "full", "--task", "needle", "--lengths", "600", "--answer-tokens", "2"}},
-      {"kvcalibrate", {"generate", "--prompt", "if all", "--tokens", "4"}},
+      {"kvcalibrate", {"generate", "--prompt", "if all", "--max-new-tokens", "4"}},
       {"kvcalibrate",
        {"latency", "--text", text, "--window", "64", "--lengths", "32", "--decode", "4", "--repeats", "1"}},
       {"kvcalibrate",
        {"compare", "--methods", "streaming", "--budgets", "50%", "--text", text, "--window", "64", "--out", out,
-        "--force", "--decode", "0"}},
+        "--force", "--timed-tokens", "0"}},
       {"kvspectrum", {"scores", "--text", text, "--window", "64", "--lag", "8", "--out", out, "--force"}},
       {"kvspectrum", {"retain", "--text", text, "--window", "64", "--out", out, "--force"}},
       {"kvspectrum",
@@ -92,9 +92,10 @@ TEST_F(BosPrograms, AutoComputesWhatOnComputes) {
   EXPECT_EQ(perplexity(words), on);
   write_tokenizer(false);
   EXPECT_EQ(perplexity(words), off);
-  const Json ids = result("kvcalibrate", {"generate", "--prompt", "a", "--tokens", "1"}, "on").at("prompt_ids");
+  const Json ids = result("kvcalibrate", {"generate", "--prompt", "a", "--max-new-tokens", "1"}, "on").at("prompt_ids");
   EXPECT_EQ(ids, Json({kBos, 1}));
-  EXPECT_EQ(result("kvcalibrate", {"generate", "--prompt", "<s>a", "--tokens", "1"}, "on").at("prompt_ids"), ids);
+  EXPECT_EQ(result("kvcalibrate", {"generate", "--prompt", "<s>a", "--max-new-tokens", "1"}, "on").at("prompt_ids"),
+            ids);
 }
 
 TEST_F(BosPrograms, QuestionsAreAsLongAsAskedForWithIt) {

@@ -29,8 +29,8 @@ class BudgetPrograms : public CalibratePrograms {
 
 TEST_F(BudgetPrograms, GiveConfigsThatEvalRuns) {
   for (const std::string method : {"freqkv", "lagkv", "faedkv"}) {
-    std::vector<std::string> more{"--held-windows", "1:", "--windows", "0:1"};
-    if (method == "lagkv") more.insert(more.end(), {"--by-layer", "1"});
+    std::vector<std::string> more{"--holdout-windows", "1:", "--windows", "0:1"};
+    if (method == "lagkv") more.insert(more.end(), {"--per-layer-rounds", "1"});
     if (method == "faedkv") more.insert(more.end(), {"--set", "prefix=28", "recent=4", "sinks=2", "chunks=4"});
     const Outcome made = run("kvcalibrate", to_budget(method, "75%", more));
     ASSERT_EQ(made.status, 0) << made.err;
@@ -67,7 +67,7 @@ TEST_F(BudgetPrograms, TakeBytesAndGivenParameters) {
 }
 
 TEST_F(BudgetPrograms, KilledAndResumedIsIdentical) {
-  const std::vector<std::string> how{"--by-layer", "1", "--windows", "0:1", "--held-windows", "1:"};
+  const std::vector<std::string> how{"--per-layer-rounds", "1", "--windows", "0:1", "--holdout-windows", "1:"};
   auto again = how;
   again.push_back("--resume");
   ASSERT_EQ(run("kvcalibrate", to_budget("lagkv", "75%", how)).status, 0);
@@ -90,8 +90,8 @@ TEST_F(BudgetPrograms, RefuseWhatCannotBe) {
     expect_refused(to_budget("lagkv", budget), std::string("--budget: found '") + budget + "'");
   expect_refused(to_budget("lagkv", "5%"), "expected at least");
   expect_refused(to_budget("faedkv", "50%", {"--chunks", "4"}), "--chunks: cannot be combined with --budget");
-  expect_refused(faedkv("x.json", {"--by-layer", "1"}), "--by-layer: needs --budget");
-  expect_refused(to_budget("lagkv", "50%", {"--held-windows", "0:1"}), "expected none of --windows");
+  expect_refused(faedkv("x.json", {"--per-layer-rounds", "1"}), "--per-layer-rounds: needs --budget");
+  expect_refused(to_budget("lagkv", "50%", {"--holdout-windows", "0:1"}), "expected none of --windows");
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ TEST_F(CalibratePrograms, ElitekvSeparateFactorsShareTheBudget) {
 
 TEST_F(CalibratePrograms, ElitekvChoosesBetweenThePairsOfASize) {
   // 16 of 32 values: 4r + d_ckv = 16.
-  ASSERT_EQ(run("kvcalibrate", with_text("elitekv", {"--ratio", "0.5", "--rank-step", "4", "--out",
+  ASSERT_EQ(run("kvcalibrate", with_text("elitekv", {"--cache-ratio", "0.5", "--rank-step", "4", "--out",
                                                      folder_ / "half.json", "--outputs", "fitted"}))
                 .status,
             0);
@@ -167,15 +167,15 @@ TEST_F(CalibratePrograms, ElitekvChoosesBetweenThePairsOfASize) {
     EXPECT_EQ(outcome.status, 2) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(word));
   };
-  refused({"--ratio", "0.5", "--elite", "2"}, "--elite");
-  refused({"--ratio", "0.5", "--norm", "1"}, "--norm 2");
-  refused({"--ratio", "0.03"}, "--rank-step");
+  refused({"--cache-ratio", "0.5", "--elite", "2"}, "--elite");
+  refused({"--cache-ratio", "0.5", "--norm", "1"}, "--norm 2");
+  refused({"--cache-ratio", "0.03"}, "--rank-step");
   refused({"--elite", "2", "--rank", "8", "--pairs", "uniform", "--queries", "fitted"}, "--pairs attention");
   refused({"--elite", "2", "--norm", "1", "--pairs", "attention"}, "--norm 2");
 }
 
 TEST_F(CalibratePrograms, ElitekvTriesJointAndSeparateFactors) {
-  const Outcome outcome = run("kvcalibrate", with_text("elitekv", {"--ratio", "0.5", "--rank-step", "8", "--out",
+  const Outcome outcome = run("kvcalibrate", with_text("elitekv", {"--cache-ratio", "0.5", "--rank-step", "8", "--out",
                                                                    folder_ / "any.json", "--factorization", "any"}));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   expect_valid("any.json");
@@ -198,12 +198,12 @@ TEST_F(CalibratePrograms, ElitekvTriesJointAndSeparateFactors) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "any_trials.svg"));
   const Outcome refused = run("kvcalibrate", elitekv("x.json", {"--rank", "8", "--factorization", "any"}));
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--factorization any: needs --ratio"));
+  EXPECT_THAT(refused.err, HasSubstr("--factorization any: needs --cache-ratio"));
 }
 
 TEST_F(CalibratePrograms, ElitekvLetsLayersTradeAtTheSameBytes) {
   const auto by_layer = [&](std::vector<std::string> more) {
-    more.insert(more.end(), {"--by-layer", "1", "--out", folder_ / "layers.json", "--force"});
+    more.insert(more.end(), {"--per-layer-rounds", "1", "--out", folder_ / "layers.json", "--force"});
     return run("kvcalibrate", with_text("elitekv", more));
   };
   // 4r + d_ckv = 16 in each of four layers; the fourth text decides which sizes are kept.
@@ -235,7 +235,7 @@ TEST_F(CalibratePrograms, ElitekvLetsLayersTradeAtTheSameBytes) {
                                                {"--elite", "2", "--rank", "8", "--norm", "1"}}) {
     const Outcome refused = by_layer(more);
     EXPECT_EQ(refused.status, 2);
-    EXPECT_THAT(refused.err, HasSubstr("--by-layer: needs --"));
+    EXPECT_THAT(refused.err, HasSubstr("--per-layer-rounds: needs --"));
   }
 }
 

@@ -174,7 +174,7 @@ TEST_F(CaptureProgram, AFinishedOneThatIsGoneOrEmptyIsMadeAgain) {
 TEST_F(CaptureProgram, RefusesToResumeAnotherRun) {
   write_tokens_file(folder_ / "tokens.jsonl", 400, 70);
   ASSERT_EQ(run_and_interrupt("kvspectrum", capture("a.h5"), folder_ / "a.h5.journal").status, 130);
-  const Outcome other = run("kvspectrum", capture("a.h5", {"--resume", "--store", "f16"}));
+  const Outcome other = run("kvspectrum", capture("a.h5", {"--resume", "--state-dtype", "f16"}));
   EXPECT_EQ(other.status, 7);
   EXPECT_THAT(other.err, HasSubstr("store"));
   auto elsewhere = capture("a.h5", {"--resume"});
@@ -218,7 +218,7 @@ TEST_F(CaptureProgram, RefusesBadOptionsInOneLine) {
   expect({"frob"}, 2, "frob");
   // --help checks the rest of its line first, so that a command line can be tried without being run.
   expect({"capture", "--frobnicate", "--help"}, 2, "frobnicate");
-  expect({"capture", "--store", "f64", "--help"}, 2, "one of f32, f16, bf16");
+  expect({"capture", "--state-dtype", "f64", "--help"}, 2, "one of f32, f16, bf16");
   expect({"capture", "--documents", "all", "--help"}, 2, "a whole number");
 }
 

@@ -19,8 +19,9 @@ class ComparePrograms : public TextPrograms {
     if (std::ranges::find(more, "--methods") == more.end())
       more.insert(more.end(), {"--methods", "full,streaming,lagkv,snapkv,gqa"});
     const auto methods = std::ranges::find(more, "--methods") + 1;
-    if (methods->starts_with("full")) more.insert(more.end(), {"--stores", "q4_0"});
-    more.insert(more.end(), {"--budgets", "75%,50%", "--compose", "none", "--prefix", "20", "--out", folder_ / out});
+    if (methods->starts_with("full")) more.insert(more.end(), {"--types", "q4_0"});
+    more.insert(more.end(),
+                {"--budgets", "75%,50%", "--types-with-methods", "none", "--prefix", "20", "--out", folder_ / out});
     return with_text("compare", more);
   }
   /// Calibrated on another text, elitekv and transform among the methods.
@@ -47,7 +48,7 @@ class ComparePrograms : public TextPrograms {
 };
 
 TEST_F(ComparePrograms, ScoresEveryCellAsEvalDoes) {
-  const Json result = compared("c.json", {"--full"});
+  const Json result = compared("c.json", {"--no-early-stop"});
   const Json& streaming = cell(result, "streaming", 0.5);
   EXPECT_EQ(streaming.at("settings"), Json({{"cache_size", 16}}));
   EXPECT_EQ(streaming.at("documents"), 6);
@@ -67,7 +68,8 @@ TEST_F(ComparePrograms, ScoresEveryCellAsEvalDoes) {
 }
 
 TEST_F(ComparePrograms, TheBestIsWrittenAndIsWhatWasScored) {
-  const Json result = compared("c.json", {"--full", "--best-dir", folder_ / "best", "--losses", "1%,80%"});
+  const Json result =
+      compared("c.json", {"--no-early-stop", "--best-dir", folder_ / "best", "--max-ppl-increase", "1%,80%"});
   const Json& smallest = result.at("smallest");
   ASSERT_EQ(smallest.size(), 2);
   EXPECT_TRUE(smallest[0].at("cell").is_null());
@@ -93,7 +95,7 @@ TEST_F(ComparePrograms, TheBestIsWrittenAndIsWhatWasScored) {
 
 TEST_F(ComparePrograms, AConfigTakesPart) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
-  const Json result = compared("c.json", {"--full", "--config", folder_ / "e.json"});
+  const Json result = compared("c.json", {"--no-early-stop", "--config", folder_ / "e.json"});
   const auto& cells = result.at("cells");
   const auto found = std::ranges::find_if(cells, [](const Json& one) { return one.at("method") == "elitekv"; });
   ASSERT_NE(found, cells.end());
@@ -105,10 +107,11 @@ TEST_F(ComparePrograms, AConfigTakesPart) {
 
 TEST_F(ComparePrograms, AConfigThatIsTheBestIsCopiedWithItsFiles) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
-  const Outcome outcome = run(
-      "kvcalibrate", with_text("compare", {"--methods", "full", "--stores", "q8_0", "--compose", "none", "--budgets",
-                                           "60%,55%", "--full", "--decode", "0", "--config", folder_ / "e.json",
-                                           "--best-dir", folder_ / "best", "--out", folder_ / "c.json"}));
+  const Outcome outcome =
+      run("kvcalibrate",
+          with_text("compare", {"--methods", "full", "--types", "q8_0", "--types-with-methods", "none", "--budgets",
+                                "60%,55%", "--no-early-stop", "--timed-tokens", "0", "--config", folder_ / "e.json",
+                                "--best-dir", folder_ / "best", "--out", folder_ / "c.json"}));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   for (const char* name : {"best/best_60.json", "best/best_55.json"}) {
     EXPECT_EQ(config(name).at("method"), "elitekv");
@@ -146,7 +149,7 @@ TEST_F(ComparePrograms, AFileInTheWayOfTensorsIsNotReplaced) {
 }
 
 TEST_F(ComparePrograms, AFinishedRunWhoseConfigsAreGoneStartsAnew) {
-  auto words = compare("c.json", calibrated({"--decode", "1"}));
+  auto words = compare("c.json", calibrated({"--timed-tokens", "1"}));
   ASSERT_EQ(run("kvcalibrate", words).status, 0);
   const auto configs = contents_of(folder_ / "c_calibrated");
   ASSERT_FALSE(configs.empty());
@@ -164,9 +167,9 @@ TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsCell) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
   const Outcome outcome =
       run("kvcalibrate",
-          with_text("compare", {"--methods", "full", "--stores", "q8_0", "--compose", "fp8", "--budgets", "30%",
-                                "--prefix", "0", "--full", "--decode", "0", "--config", folder_ / "e.json",
-                                "--best-dir", folder_ / "best", "--out", folder_ / "c.json"}));
+          with_text("compare", {"--methods", "full", "--types", "q8_0", "--types-with-methods", "fp8", "--budgets",
+                                "30%", "--prefix", "0", "--no-early-stop", "--timed-tokens", "0", "--config",
+                                folder_ / "e.json", "--best-dir", folder_ / "best", "--out", folder_ / "c.json"}));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const Json result = config("c.json"), best = config("best/best_30.json");
   const Json& found = result.at("cells").at(result.at("best")[0].at("cell").get<std::size_t>());
@@ -179,9 +182,9 @@ TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsCell) {
 TEST_F(ComparePrograms, ConfigsSayWhatTheyWereCalibratedAndScoredOn) {
   std::ofstream(folder_ / "other.txt") << std::string(100, 'a') + ' ' + std::string(100, 'b');
   for (const std::string method : {"freqkv", "transform"}) {
-    const Json result =
-        compared("c.json", {"--full", "--force", "--best-dir", folder_ / "best", "--methods", method, "--decode", "0",
-                            "--calibration-text", folder_ / "other.txt", "--calibration-window", "48"});
+    const Json result = compared(
+        "c.json", {"--no-early-stop", "--force", "--best-dir", folder_ / "best", "--methods", method, "--timed-tokens",
+                   "0", "--calibration-text", folder_ / "other.txt", "--calibration-window", "48"});
     const Json& found = result.at("cells").at(result.at("best")[1].at("cell").get<std::size_t>());
     const bool calibrated = found.at("calibrated").get<bool>();
     EXPECT_TRUE(calibrated || method == "freqkv");  // the paper's FreqKV is alike, and plainer
@@ -217,7 +220,7 @@ TEST_F(ComparePrograms, FoldersThatCannotTakeTheBestAreRefusedFirst) {
 }
 
 TEST_F(ComparePrograms, MethodsAreCalibratedOnAnotherTextFirst) {
-  const Json result = compared("c.json", calibrated({"--full", "--best-dir", folder_ / "best"}));
+  const Json result = compared("c.json", calibrated({"--no-early-stop", "--best-dir", folder_ / "best"}));
   EXPECT_EQ(result.at("calibration").at("documents"), 3);
   EXPECT_EQ(result.at("calibration").at("tokens"), 48);
   std::size_t found = 0;
@@ -281,7 +284,7 @@ TEST_F(ComparePrograms, WhatIsScoredIsKnownUnderEveryName) {
                                "50%",
                                "--methods",
                                "freqkv",
-                               "--compose",
+                               "--types-with-methods",
                                "none",
                                "--calibration-text",
                                name,
@@ -306,8 +309,8 @@ TEST_F(ComparePrograms, WhatIsScoredIsKnownUnderEveryName) {
 }
 
 TEST_F(ComparePrograms, TheFrontIsAskedAndTimed) {
-  const std::vector<std::string> needle{"--full",   "--task", "needle",          "--lengths", "600",
-                                        "--depths", "0,100",  "--answer-tokens", "4"};
+  const std::vector<std::string> needle{"--no-early-stop", "--task", "needle",          "--lengths", "600",
+                                        "--depths",        "0,100",  "--answer-tokens", "4"};
   const Json result = compared("c.json", needle);
   EXPECT_EQ(result.at("full").at("retrieval").at("questions"), 2);
   const Json speeds = config("c_speed.json").at("cells");
@@ -321,13 +324,13 @@ TEST_F(ComparePrograms, TheFrontIsAskedAndTimed) {
   }
   EXPECT_EQ(front, speeds.size());
   EXPECT_GE(front, 2U);
-  auto words = compare("again.json", {"--full", "--task", "needle", "--lengths", "4000"});
+  auto words = compare("again.json", {"--no-early-stop", "--task", "needle", "--lengths", "4000"});
   EXPECT_EQ(run("kvcalibrate", words).status, 4);
 }
 
 TEST_F(ComparePrograms, WhatIsCalibratedOnNothingSaysSo) {
-  const Json result =
-      compared("c.json", {"--full", "--best-dir", folder_ / "best", "--methods", "streaming", "--decode", "0"});
+  const Json result = compared(
+      "c.json", {"--no-early-stop", "--best-dir", folder_ / "best", "--methods", "streaming", "--timed-tokens", "0"});
   const Json best = config("best/best_50.json"), &calibration = best.at("calibration");
   EXPECT_EQ(calibration.at("documents"), 0);
   EXPECT_EQ(calibration.at("tokens"), 0);
@@ -341,7 +344,7 @@ TEST_F(ComparePrograms, ShortTimesCalibrateOnFewDocumentsAndSaySo) {
   for (int n = 0; n < 60 * 48; ++n) text += static_cast<char>('a' + n * n % 23);
   std::ofstream(folder_ / "other.txt") << text;
   auto words = compare("c.json", {"--methods", "lagkv,transform", "--calibration-text", folder_ / "other.txt",
-                                  "--calibration-window", "48", "--time", "15s", "--decode", "0"});
+                                  "--calibration-window", "48", "--time", "15s", "--timed-tokens", "0"});
   std::erase(words, "--quiet");
   const Outcome outcome = run("kvcalibrate", words);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -373,7 +376,7 @@ TEST_F(ComparePrograms, ShortTimesCalibrateOnFewDocumentsAndSaySo) {
 TEST_F(ComparePrograms, KilledBetweenCalibrationsResumesToTheSameBytes) {
   const char* const more = std::getenv("KVS_KILLS");
   const int tries = more == nullptr ? 4 : std::atoi(more);
-  const auto how = calibrated({"--decode", "0"});
+  const auto how = calibrated({"--timed-tokens", "0"});
   const auto start = std::chrono::steady_clock::now();
   compared("whole.json", how);
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
@@ -397,7 +400,7 @@ TEST_F(ComparePrograms, GoesOnWithTheSameLibrariesAlone) {
     words.insert(words.begin(), {"OPENBLAS_CORETYPE=" + processor, KVS_BINARY_DIR "/kvcalibrate"});
     return words;
   };
-  const auto how = calibrated({"--decode", "0"});
+  const auto how = calibrated({"--timed-tokens", "0"});
   ASSERT_TRUE(run_until("/usr/bin/env", on("Haswell", compare("c.json", how)), folder_ / "c.json.journal", 1));
   auto again = how;
   again.emplace_back("--resume");
@@ -412,7 +415,8 @@ TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
          {"whole.json", "whole_speed.json", "whole_pareto.svg", "whole_pareto.png", "whole_calibrated"})
       std::filesystem::remove_all(folder_ / name);
   };
-  for (const std::vector<std::string>& how : {std::vector<std::string>{"--full"}, {"--time", "1h"}, {}, calibrated()}) {
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"--no-early-stop"}, {"--time", "1h"}, {}, calibrated()}) {
     compared("whole.json", how);
     const std::string whole = slurp(folder_ / "whole.json");
     remove_outputs();
@@ -460,17 +464,17 @@ TEST_F(ComparePrograms, RefusesWhatItCannotDo) {
   refuse(2, {"--out", out, "--methods", "slimkv"}, "slimkv");
   refuse(2, {"--out", out, "--methods", "streeming"}, "transform-head, did you mean streaming?");
   refuse(2, {"--out", out, "--methods", "h2o,h2o"}, "--methods: found h2o twice");
-  refuse(2, {"--out", out, "--methods", "h2o", "--stores", "q8_0"}, "--stores: needs full among --methods");
-  refuse(2, {"--out", out, "--methods", "full", "--compose", "q8_0"}, "none takes a storage type");
+  refuse(2, {"--out", out, "--methods", "h2o", "--types", "q8_0"}, "--types: needs full among --methods");
+  refuse(2, {"--out", out, "--methods", "full", "--types-with-methods", "q8_0"}, "none takes a storage type");
   refuse(2, {"--out", out, "--task", "ruler-cwe", "--depths", "7"}, "--depths: cannot be combined with");
   EXPECT_THAT(
       run("kvcalibrate", {"compare", "--model", "no such", "--text", "no such", "--task", "kneedle", "--out", out}).err,
       HasSubstr("did you mean needle?"));
-  refuse(2, {"--out", out, "--decode", "31"}, "--decode");
+  refuse(2, {"--out", out, "--timed-tokens", "31"}, "--timed-tokens");
   refuse(2, {"--out", out, "--time", "soon"}, "expected a time such as");
-  refuse(2, {"--out", out, "--time", "1m", "--full"}, "--full");
+  refuse(2, {"--out", out, "--time", "1m", "--no-early-stop"}, "--no-early-stop");
   refuse(2, {"--out", out, "--prefix", "31"}, "--prefix");
-  refuse(2, {"--out", out, "--losses", "0%"}, "--losses: found '0%', expected a share");
+  refuse(2, {"--out", out, "--max-ppl-increase", "0%"}, "--max-ppl-increase: found '0%', expected a share");
   refuse(2, {"--out", out, "--calibration-window", "48"}, "--calibration-window: needs --calibration-text");
   refuse(2, {"--out", out, "--calibration-dir", folder_ / "d"}, "--calibration-dir: needs --calibration-text");
   refuse(2, {"--out", out, "--depths", "0"}, "--depths: needs --task");

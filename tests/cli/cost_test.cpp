@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(CostProgram, KnowsGeometriesByNameAndByModel) {
-  const Outcome named = run("kvcalibrate", {"cost", "--geometry", "llama2-7b", "--tokens", "8192"});
+  const Outcome named = run("kvcalibrate", {"cost", "--geometry", "llama2-7b", "--lengths", "8192"});
   EXPECT_EQ(named.status, 0) << named.err;
   EXPECT_THAT(named.out, HasSubstr("llama2-7b: 524288 bytes of cache a token"));
   EXPECT_THAT(named.out, HasSubstr("8192  143.43    125.84  125.88        0.0386         2        3         5"));
@@ -28,7 +28,7 @@ TEST(CostProgram, RefusesWhatIsNoGeometryInOneLine) {
   };
   refuse({"cost"}, "missing option --geometry NAME or --model PATH");
   refuse({"cost", "--geometry", "llama4"}, "--geometry: found 'llama4', expected one of llama2-7b");
-  refuse({"cost", "--geometry", "llama2-7b", "--tokens", "0"}, "--tokens");
+  refuse({"cost", "--geometry", "llama2-7b", "--lengths", "0"}, "--lengths");
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class CallersEnvironment : public CalibratePrograms {
   }
   std::vector<std::string> retain() const {
     return words_on_texts("retain", folder_ / "model", folder_ / "tokens.jsonl",
-                          {"--keep", "1,0.25", "--prefix", "20", "--out", folder_ / "out/r.json"});
+                          {"--kept-shares", "1,0.25", "--prefix", "20", "--out", folder_ / "out/r.json"});
   }
   /// The bytes that the command writes after `setup`; it prints JSON and nothing beside its output.
   std::map<std::string, std::string> outputs_after(const std::string& setup, const std::vector<std::string>& command) {

@@ -39,7 +39,7 @@ TEST_F(EvalPrograms, EvalRunsEveryMethodAndSaysWhatItHolds) {
     EXPECT_GT(found.at("kl").get<double>(), 0) << method;
     EXPECT_NEAR(found.at("ratio").at("ppl").get<double>(), found.at("ppl").get<double>() / full.at("ppl").get<double>(),
                 1e-12);
-    how.insert(how.end(), {"--against", "none"});
+    how.insert(how.end(), {"--reference", "none"});
     EXPECT_EQ(evaluate(how).at("ppl"), found.at("ppl")) << method;
   }
 }
@@ -102,7 +102,7 @@ TEST_F(EvalPrograms, SetOverridesAConfig) {
 TEST_F(EvalPrograms, AStoreOfSomeLayersLeavesTheOthersOfAnElitekvConfig) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
   const auto evaluate = [&](const std::vector<std::string>& settings) {
-    std::vector<std::string> how{"--config", folder_ / "e.json", "--against", "none", "--json"};
+    std::vector<std::string> how{"--config", folder_ / "e.json", "--reference", "none", "--json"};
     if (!settings.empty()) how.emplace_back("--set");
     how.insert(how.end(), settings.begin(), settings.end());
     const Outcome outcome = run("kvcalibrate", with_text("eval", how));
@@ -209,7 +209,7 @@ TEST_F(EvalPrograms, ATextBeyondTheContextIsARemarkWherePositionsMatter) {
   constexpr const char* kRemark = "longer than the model's context of 512";
   constexpr const char* kFull = "full cache, which is beyond the model's context of 512";
   EXPECT_THAT(said({"--method", "full"}), HasSubstr(kRemark));
-  EXPECT_THAT(said({"--method", "lagkv", "--against", "none"}), HasSubstr(kRemark));
+  EXPECT_THAT(said({"--method", "lagkv", "--reference", "none"}), HasSubstr(kRemark));
   const std::string slots = said({"--method", "dropping", "--set", "cache_size=64"});
   EXPECT_THAT(slots, ::testing::Not(HasSubstr(kRemark)));
   EXPECT_THAT(slots, HasSubstr(kFull));

@@ -113,7 +113,7 @@ TEST_F(ExportProgram, WritesAFolderThatSaysWhatItIs) {
 TEST_F(ExportProgram, ReplacesOnlyAFolderOfItsOwn) {
   ASSERT_EQ(to("hf-youtu", "out").status, 0);
   EXPECT_EQ(to("hf-deepseek", "out/").status, 7);
-  ASSERT_EQ(to("hf-deepseek", "out/", {"--force", "--dtype", "bf16"}).status, 0);
+  ASSERT_EQ(to("hf-deepseek", "out/", {"--force", "--matrix-dtype", "bf16"}).status, 0);
   EXPECT_THAT(slurp(folder_ / "out/config.json"), HasSubstr("deepseek_v3"));
   EXPECT_EQ(open_safetensors(folder_ / "out/model.safetensors")->tensors()[0].type_name, "BF16");
   std::ofstream(folder_ / "out/notes.txt") << "mine";
@@ -240,7 +240,7 @@ TEST_F(LayersOfTheirOwn, AreNotForFormatsWithOneR) {
 }
 
 TEST_F(LatentAttention, IsNotWrittenInHalves) {
-  expect_refusal("found f16 for the latent", "elite.json", "model", {"--dtype", "f16"});
+  expect_refusal("found f16 for the latent", "elite.json", "model", {"--matrix-dtype", "f16"});
 }
 
 TEST_F(LatentAttention, HasNoQkNormNoBiasesAndNoWindows) {
@@ -274,7 +274,7 @@ TEST_F(LatentAttention, TakesFactorsOfKeysAndValuesApart) {
 }
 
 TEST_F(ExportProgram, WritesEliteKvsOwnTensors) {
-  ASSERT_EQ(to("elitekv", "own", {"--dtype", "f16"}).status, 0);
+  ASSERT_EQ(to("elitekv", "own", {"--matrix-dtype", "f16"}).status, 0);
   const auto archive = open_safetensors(folder_ / "own/model.safetensors");
   const StoredTensor* tensor = archive->find("model.layers.0.self_attn.k_rope_proj.weight");
   ASSERT_NE(tensor, nullptr);

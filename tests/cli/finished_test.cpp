@@ -76,7 +76,8 @@ TEST_F(FinishedRuns, OfKvcalibrateAreMended) {
 
 TEST_F(FinishedRuns, OfKvspectrumAreMended) {
   expect_mended("kvspectrum",
-                with_text("retain", {"--keep", "1,0.25", "--prefix", "20", "--out", folder_ / "out/r.json"}), "r.json");
+                with_text("retain", {"--kept-shares", "1,0.25", "--prefix", "20", "--out", folder_ / "out/r.json"}),
+                "r.json");
   expect_mended("kvspectrum", with_text("spectrum", {"--layers", "0", "--gain", "off", "--out-dir", folder_ / "out"}),
                 "spectrum.json");
 }

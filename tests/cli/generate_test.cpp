@@ -24,8 +24,8 @@ TEST_F(GenerateProgram, NeedsATokenizerAndAPrompt) {
 TEST_F(GenerateProgram, ContinuesAPromptOfTheRealModel) {
   const char* model = std::getenv("KVS_MODEL");
   if (model == nullptr) GTEST_SKIP() << "set KVS_MODEL to the path that scripts/fetch_model.sh prints";
-  const std::vector<std::string> words{"generate", "--model", model,    "--prompt", "The capital of France is",
-                                       "--tokens", "24",      "--quiet"};
+  const std::vector<std::string> words{"generate",         "--model", model,    "--prompt", "The capital of France is",
+                                       "--max-new-tokens", "24",      "--quiet"};
   const Outcome full = run("kvcalibrate", words);
   EXPECT_EQ(full.status, 0) << full.err;
   EXPECT_THAT(full.out, HasSubstr("Paris"));
@@ -55,11 +55,12 @@ TEST_F(GenerateProgram, EscapesControlCharactersOnATerminalAlone) {
   for (int id = 2; id < 64; ++id) vocabulary["\u011b" + std::string(static_cast<std::size_t>(id), '[')] = id;  // ESC [[
   std::ofstream(folder_ / "model/tokenizer.json") << dump_json(tokenizer);
   const std::string model = folder_ / "model";
-  const Outcome piped = run("kvcalibrate", {"generate", "--model", model, "--prompt", "a", "--tokens", "8", "--quiet"});
+  const Outcome piped =
+      run("kvcalibrate", {"generate", "--model", model, "--prompt", "a", "--max-new-tokens", "8", "--quiet"});
   ASSERT_EQ(piped.status, 0) << piped.err;
   EXPECT_THAT(piped.out, HasSubstr("\x1b[["));
   const std::string command =
-      std::string(KVS_BINARY_DIR) + "/kvcalibrate generate --model " + model + " --prompt a --tokens 8 --quiet";
+      std::string(KVS_BINARY_DIR) + "/kvcalibrate generate --model " + model + " --prompt a --max-new-tokens 8 --quiet";
   const Outcome shown = run("/usr/bin/script", {"--quiet", "--return", "--command", command, "/dev/null"});
   ASSERT_EQ(shown.status, 0) << shown.out;
   EXPECT_THAT(shown.out, HasSubstr("\\x1b[["));

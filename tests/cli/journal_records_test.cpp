@@ -106,9 +106,9 @@ TEST_F(JournalRecords, OfCompare) {
                                               "full,streaming,lagkv,transform",
                                               "--budgets",
                                               "75%,50%",
-                                              "--stores",
+                                              "--types",
                                               "q4_0",
-                                              "--compose",
+                                              "--types-with-methods",
                                               "none",
                                               "--calibration-text",
                                               folder_ / "other.txt",
@@ -116,7 +116,7 @@ TEST_F(JournalRecords, OfCompare) {
                                               "48",
                                               "--prefix",
                                               "20",
-                                              "--decode",
+                                              "--timed-tokens",
                                               "0",
                                               "--task",
                                               "needle",
@@ -138,7 +138,7 @@ TEST_F(JournalRecords, OfEval) {
       with_text("eval", {"--method", "streaming", "--set", "cache_size=16", "--out", folder_ / "out/o.json"});
   expect_read_with_care("kvcalibrate", words, 5);
   auto compared = words;
-  compared.insert(compared.end(), {"--against", "none"});
+  compared.insert(compared.end(), {"--reference", "none"});
   expect_read_with_care("kvcalibrate", compared, 5);
 }
 
@@ -152,7 +152,7 @@ TEST_F(JournalRecords, OfTasks) {
 
 TEST_F(JournalRecords, OfBudgets) {
   const auto budget = [&](const std::string& method, const std::string& size) {
-    return with_text(method, {"--budget", size, "--by-layer", "1", "--out", folder_ / "out/o.json"});
+    return with_text(method, {"--budget", size, "--per-layer-rounds", "1", "--out", folder_ / "out/o.json"});
   };
   expect_read_with_care("kvcalibrate", budget("freqkv", "50%"), 60);
   expect_read_with_care("kvcalibrate", budget("lagkv", "75%"), 20);

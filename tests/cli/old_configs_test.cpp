@@ -39,7 +39,7 @@ TEST_P(OldConfigs, AreValid) {
 TEST_P(OldConfigs, AreTheCachesThatTheyWere) {
   const Json losses = read(config("nll"));
   if (!losses.contains(GetParam())) GTEST_SKIP() << "a config for export alone";
-  std::vector<std::string> how{"--config", path(), "--against", "none", "--json"};
+  std::vector<std::string> how{"--config", path(), "--reference", "none", "--json"};
   if (GetParam() == "faedkv_ablation") how.insert(how.end(), {"--set", "prefix=20"});  // it says none
   const Outcome outcome =
       run("kvcalibrate", words_on_texts("eval", golden("tiny_llama_gqa"), golden("configs_0_1/tokens.jsonl"), how));

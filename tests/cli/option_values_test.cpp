@@ -123,20 +123,20 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
     words.insert(words.end(), more.begin(), more.end());
     expect_message(one, words, message);
   };
-  refuse("elitekv", {"--rank-step", "8"}, "--rank-step: needs --ratio or --by-layer");
-  refuse("elitekv", {"--held-out", "1"}, "--held-out: needs --ratio or --by-layer");
-  refuse("elitekv", {"--whiten", "both"}, "--whiten: needs --rank or --ratio");
-  refuse("elitekv", {"--split", "up"}, "--split: needs --rank or --ratio");
-  refuse("elitekv", {"--by-layer", "1"}, "--by-layer: needs --rank or --ratio");
-  refuse("elitekv", {"--ratio", "0.5"}, "--elite: cannot be combined with --ratio");
-  refuse("elitekv", {"--rank", "8", "--by-layer", "1", "--norm", "1"}, "--by-layer: needs --norm 2");
+  refuse("elitekv", {"--rank-step", "8"}, "--rank-step: needs --cache-ratio or --per-layer-rounds");
+  refuse("elitekv", {"--holdout-documents", "1"}, "--holdout-documents: needs --cache-ratio or --per-layer-rounds");
+  refuse("elitekv", {"--whiten", "both"}, "--whiten: needs --rank or --cache-ratio");
+  refuse("elitekv", {"--singular-values", "up"}, "--singular-values: needs --rank or --cache-ratio");
+  refuse("elitekv", {"--per-layer-rounds", "1"}, "--per-layer-rounds: needs --rank or --cache-ratio");
+  refuse("elitekv", {"--cache-ratio", "0.5"}, "--elite: cannot be combined with --cache-ratio");
+  refuse("elitekv", {"--rank", "8", "--per-layer-rounds", "1", "--norm", "1"}, "--per-layer-rounds: needs --norm 2");
   refuse("elitekv", {"--disjoint", "on", "--baseline", "low"}, "--baseline: cannot be combined with --disjoint on");
   refuse("elitekv", {"--skip-corrupt"}, "--skip-corrupt: needs --capture");
   refuse("elitekv", {"--capture", none, "--rank", "8", "--outputs", "fitted"},
          "--outputs: cannot be combined with --c");
   refuse("spectrum", {"--allow-incomplete"}, "--allow-incomplete: needs --capture");
   refuse("spectrum", {"--capture", none}, "--text: cannot be combined with --capture");
-  refuse("faedkv", {"--by-layer", "1"}, "--by-layer: needs --budget");
+  refuse("faedkv", {"--per-layer-rounds", "1"}, "--per-layer-rounds: needs --budget");
   refuse("faedkv", {"--budget", "50%", "--chunks", "4"}, "--chunks: cannot be combined with --budget");
   refuse("store", {"--budget", "50%", "--per", "head"}, "--per: cannot be combined with --budget");
   refuse("store", {"--resume"}, "--resume: needs --budget");
@@ -145,7 +145,7 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   refuse("eval", {"--task", "passkey", "--set", "prefix=8"}, "--set prefix: cannot be combined with --task");
   refuse("eval", {"--config", none}, "--config: cannot be combined with --method");
   refuse("eval", {"--stride", "2000"}, "--stride: found '2000'");
-  refuse("perturb", {"--tokens", "2000"}, "--tokens: found '2000'");
+  refuse("perturb", {"--compared-tokens", "2000"}, "--compared-tokens: found '2000'");
   refuse("latency", {"--window", "512"}, "--lengths: found 992 and 16 to decode");
   refuse("transform", {"--rows", "head", "--outliers", "0.1"}, "--outliers: found '0.1'");
   refuse("capture", {"--tokens-file", none}, "--text: cannot be combined with --tokens-file");
@@ -157,8 +157,8 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   refuse("eval", {"--seed", "7"}, "--seed: needs --task");
   refuse("eval", {"--task", "q.jsonl", "--seed", "7"},
          "--seed: cannot be combined with a --task of a file's questions");
-  refuse("eval", {"--against", "none"}, "--against: cannot be combined with --method full");
-  refuse("eval", {"--task", "ruler-vt", "--against", "none"}, "--against: cannot be combined with --method full");
+  refuse("eval", {"--reference", "none"}, "--reference: cannot be combined with --method full");
+  refuse("eval", {"--task", "ruler-vt", "--reference", "none"}, "--reference: cannot be combined with --method full");
   for (const char* name : {"--force", "--no-lock"}) {
     expect_message(command("eval"), {"--model", none, "--text", none, "--method", "full", name},
                    std::string(name) + ": needs --out or --save-config");
@@ -169,10 +169,10 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
        {"capture", "spectrum", "retain", "scores", "elitekv", "transform", "store", "latency", "generate", "export"})
     refuse(name, {"--seed", "7"}, "--seed: found an option that is not known");
   expect_message(command("lagkv"),
-                 {"--model", none, "--text", "-", "--out", out, "--budget", "50%", "--held-windows", "-1:"},
-                 "--text: found -, expected files: --held-windows reads the text a second time");
+                 {"--model", none, "--text", "-", "--out", out, "--budget", "50%", "--holdout-windows", "-1:"},
+                 "--text: found -, expected files: --holdout-windows reads the text a second time");
   refuse("faedkv", {"--seed", "7"}, "--seed: needs --passes or --confidence or --budget");
-  refuse("export", {"--dtype", "f16"}, "--dtype: cannot be combined with --to llama-cpp");
+  refuse("export", {"--matrix-dtype", "f16"}, "--matrix-dtype: cannot be combined with --to llama-cpp");
   refuse("cost", {"--geometry", "llama2-7b"}, "--model: cannot be combined with --geometry");
   EXPECT_TRUE(is_empty());
 }

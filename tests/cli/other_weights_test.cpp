@@ -78,10 +78,10 @@ TEST_F(OtherWeights, OfAnotherTokenizerOrShapeAreRefused) {
 TEST_F(OtherWeights, AreTakenByEveryCommandThatReadsConfigs) {
   const std::string config = folder_ / "lagkv.json", elite = folder_ / "elite.json";
   const std::vector<std::vector<std::string>> commands{
-      on("generate", "other", {"--prompt", "the rays", "--tokens", "2", "--config", config}),
+      on("generate", "other", {"--prompt", "the rays", "--max-new-tokens", "2", "--config", config}),
       on("latency", "other", {"--lengths", "8", "--decode", "2", "--repeats", "1", "--config", config}),
       on("compare", "other",
-         {"--methods", "full", "--stores", "q8_0", "--decode", "0", "--config", config, "--out",
+         {"--methods", "full", "--types", "q8_0", "--timed-tokens", "0", "--config", config, "--out",
           folder_ / "compare.json"}),
       on("export", "other", {"--to", "elitekv-rank", "--config", elite, "--out", folder_ / "ranks.pkl"})};
   for (std::vector<std::string> words : commands) {

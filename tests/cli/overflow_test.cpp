@@ -68,10 +68,10 @@ TEST_F(OverflowPrograms, AreDrawnAndReportedByEveryCommandThatMeasuresThem) {
   const std::vector<std::vector<std::string>> commands{
       {"kvspectrum", "retain", "--sinks", "2", "--prefix", "20"},
       {"kvcalibrate", "faedkv", "--chunks", "4", "--sinks", "2", "--recent", "3", "--sweep", "2"},
-      {"kvcalibrate", "elitekv", "--ratio", "0.5", "--rank-step", "4"},
+      {"kvcalibrate", "elitekv", "--cache-ratio", "0.5", "--rank-step", "4"},
       {"kvcalibrate", "lagkv", "--budget", "75%"},
-      {"kvcalibrate", "compare", "--methods", "full,streaming", "--stores", "q8_0", "--compose", "none", "--budgets",
-       "75%", "--decode", "0"}};
+      {"kvcalibrate", "compare", "--methods", "full,streaming", "--types", "q8_0", "--types-with-methods", "none",
+       "--budgets", "75%", "--timed-tokens", "0"}};
   std::filesystem::create_directory(folder_ / "results");
   for (const std::vector<std::string>& words : commands) {
     std::vector<std::string> more(words.begin() + 2, words.end());
@@ -90,7 +90,7 @@ TEST_F(OverflowPrograms, AreRefusedInTheHeadAndLeaveNothing) {
   const std::vector<std::vector<std::string>> commands{
       {"eval", "--method", "full", "--out", folder_ / "out.json"},
       {"latency", "--lengths", "8", "--decode", "4", "--repeats", "1", "--out", folder_ / "out.json"},
-      {"generate", "--model", folder_ / "loud", "--prompt", "rays", "--tokens", "4"}};
+      {"generate", "--model", folder_ / "loud", "--prompt", "rays", "--max-new-tokens", "4"}};
   for (const std::vector<std::string>& words : commands) {
     const std::vector<std::string> more(words.begin() + 1, words.end());
     const Outcome refused = words[0] == "generate" ? run("kvcalibrate", words) : on_loud("kvcalibrate", words[0], more);

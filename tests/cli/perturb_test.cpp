@@ -68,7 +68,7 @@ TEST_F(PerturbProgram, SaysWhatIsMissing) {
   refuse(6, {"--wordnet", folder_ / "nowhere"}, "apt-get install wordnet-base");
   const std::string wordnet = folder_ / "wordnet";
   refuse(2, {"--wordnet", wordnet, "--share", "2"}, "--share");
-  refuse(2, {"--wordnet", wordnet, "--tokens", "129"}, "--tokens");
+  refuse(2, {"--wordnet", wordnet, "--compared-tokens", "129"}, "--compared-tokens");
   refuse(2, {"--wordnet", wordnet, "--layers", "4"}, "--layers");
   refuse(2, {"--wordnet", wordnet, "--tokens-file", folder_ / "tokens.jsonl"}, "--tokens-file");
   std::ofstream(folder_ / "wordnet/index.noun") << "if n 1 0 1 0 00000000  \n";

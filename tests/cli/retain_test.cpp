@@ -23,7 +23,7 @@ class RetainProgram : public CalibratePrograms {
 };
 
 TEST_F(RetainProgram, AllOfTheSpectrumGivesTheFullCachesPerplexity) {
-  ASSERT_EQ(retain({"--keep", "1,0.25", "--prefix", "20"}).status, 0);
+  ASSERT_EQ(retain({"--kept-shares", "1,0.25", "--prefix", "20"}).status, 0);
   const Json result = config("r.json");
   EXPECT_EQ(result.at("format"), "kvspectrum-retention");
   const double full = perplexity({"--method", "full", "--set", "prefix=20"});
@@ -38,7 +38,7 @@ TEST_F(RetainProgram, AllOfTheSpectrumGivesTheFullCachesPerplexity) {
 
 TEST_F(RetainProgram, AConfigsChunksAreKeptByTheirDelta) {
   ASSERT_EQ(run("kvcalibrate", faedkv("f.json")).status, 0);
-  const Outcome outcome = retain({"--config", folder_ / "f.json", "--keep", "0.5"});
+  const Outcome outcome = retain({"--config", folder_ / "f.json", "--kept-shares", "0.5"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const Json result = config("r.json");
   EXPECT_EQ(result.at("unit"), "chunk");
@@ -56,8 +56,8 @@ TEST_F(RetainProgram, RefusesWhatDoesNotFit) {
     EXPECT_THAT(outcome.err, HasSubstr(part));
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   };
-  refuse(2, {"--keep", "0.5,0"}, "--keep: found '0'");
-  refuse(2, {"--keep", "half"}, "--keep: found 'half'");
+  refuse(2, {"--kept-shares", "0.5,0"}, "--kept-shares: found '0'");
+  refuse(2, {"--kept-shares", "half"}, "--kept-shares: found 'half'");
   refuse(2, {"--prefix", "31"}, "--prefix");
   refuse(2, {"--sinks", "20", "--recent", "5"}, "--prefix: found 24 tokens");
   ASSERT_EQ(run("kvcalibrate", faedkv("f.json")).status, 0);

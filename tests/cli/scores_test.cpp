@@ -17,7 +17,7 @@ class ScoresProgram : public CalibratePrograms {
 };
 
 TEST_F(ScoresProgram, KeepsTheShareOfEachPartition) {
-  const Outcome outcome = scores({"--sinks", "4", "--lag", "8", "--ratio", "0.25", "--document", "1"});
+  const Outcome outcome = scores({"--sinks", "4", "--lag", "8", "--ratio", "0.25", "--window-index", "1"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const Json json = config("s.json");
   EXPECT_EQ(json.at("format"), "kvspectrum-scores");
@@ -39,7 +39,7 @@ TEST_F(ScoresProgram, RefusesWhatDoesNotFit) {
   };
   refuse(5, {}, "expected at least S + 2L = 272");
   refuse(2, {"--lag", "8", "--ratio", "0.1"}, "--ratio: found 0.1, which keeps none of 8 tokens");
-  refuse(2, {"--lag", "8", "--document", "6"}, "--document");
+  refuse(2, {"--lag", "8", "--window-index", "6"}, "--window-index");
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST_F(TaskPrograms, AskWithEveryKindOfCache) {
   }
   EXPECT_EQ(ask(methods[1]).at("prefill"), "stepwise");
   auto alone = methods[0];
-  alone.insert(alone.end(), {"--against", "none"});
+  alone.insert(alone.end(), {"--reference", "none"});
   EXPECT_FALSE(ask(alone).contains("fails_with_full_cache"));
   EXPECT_EQ(ask(methods[2]).at("first_token_as_full"), 1.0);
   EXPECT_EQ(ask(methods[3]).at("prefill"), "context");

@@ -23,8 +23,9 @@ class TransformProgram : public CalibratePrograms {
 TEST_F(TransformProgram, CalibratesWhatEvalRuns) {
   const Outcome made = transform("half.json", {"--budget", "50%"});
   ASSERT_EQ(made.status, 0) << made.err;
-  ASSERT_EQ(transform("third.json", {"--budget", "30%", "--costs", folder_ / "half.json"}).status, 0);
-  const Outcome over = transform("half.json", {"--budget", "30%", "--costs", folder_ / "half.json", "--force"});
+  ASSERT_EQ(transform("third.json", {"--budget", "30%", "--reuse-sensitivities", folder_ / "half.json"}).status, 0);
+  const Outcome over =
+      transform("half.json", {"--budget", "30%", "--reuse-sensitivities", folder_ / "half.json", "--force"});
   EXPECT_EQ(over.status, 2);
   EXPECT_THAT(over.err, HasSubstr("half.json: the output is the input"));
   expect_valid("half.json");
@@ -52,7 +53,7 @@ TEST_F(TransformProgram, BytesThatAllSequencesShareAreShownWhereverBytesAre) {
   std::ofstream(folder_ / "model/tokenizer.json") << dump_json(letters_tokenizer());
   std::ofstream(folder_ / "q.jsonl")
       << R"({"context": "ice is cold.", "question": "what is cold?", "answers": ["ice"]})";
-  const std::vector<std::vector<std::string>> commands{{"generate", "--prompt", "the cat", "--tokens", "4"},
+  const std::vector<std::vector<std::string>> commands{{"generate", "--prompt", "the cat", "--max-new-tokens", "4"},
                                                        {"eval", "--task", folder_ / "q.jsonl"}};
   for (std::vector<std::string> words : commands) {
     words.insert(words.end(), {"--model", folder_ / "model", "--config", folder_ / "c.json"});
@@ -119,9 +120,9 @@ TEST_F(TransformProgram, RefusesWhatCannotBe) {
     list->erase(0);
   std::ofstream(folder_ / "one.json") << one_layer.dump();
   expect_valid("one.json");
-  const Outcome costs = transform("x.json", {"--budget", "30%", "--costs", folder_ / "one.json"});
+  const Outcome costs = transform("x.json", {"--budget", "30%", "--reuse-sensitivities", folder_ / "one.json"});
   EXPECT_EQ(costs.status, 2) << costs.err;
-  EXPECT_THAT(costs.err, HasSubstr("--costs: found a config of "));
+  EXPECT_THAT(costs.err, HasSubstr("--reuse-sensitivities: found a config of "));
   write_tiny_model(folder_ / "other", TinyKind::kNormed);
   const Outcome other = run("kvcalibrate", with_text("eval", {"--config", folder_ / "c.json"}, "other"));
   EXPECT_EQ(other.status, 7) << other.err;

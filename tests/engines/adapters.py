@@ -31,7 +31,7 @@ def save_config(tokens, method, *settings, model=MODEL):
     """@return the config's path, and the result of `eval`"""
     config = FOLDER / f"adapter-{method}.json"
     chosen = ["--set", *settings] if settings else []
-    alone = ["--against", "none"] if chosen else []
+    alone = ["--reference", "none"] if chosen else []
     return config, evaluate(tokens, "--method", method, *chosen, *alone, "--save-config", config, "--force",
                             model=model)
 

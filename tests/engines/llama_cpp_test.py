@@ -87,7 +87,7 @@ expected = Tokenizer.from_file(str(source / "tokenizer.json")).encode(words).ids
 assert marked.tokenize(words.encode(), add_bos=False, special=True) == expected
 del marked
 
-bf16 = engine(export("gguf-deepseek2", config, MODEL, FOLDER / "smollm2.gguf", "--dtype", "bf16"), 512)
+bf16 = engine(export("gguf-deepseek2", config, MODEL, FOLDER / "smollm2.gguf", "--matrix-dtype", "bf16"), 512)
 check("bf16: relative difference of the perplexity", abs(perplexity(bf16, tokens) / ours - 1), 2e-2)
 del bf16
 

@@ -44,7 +44,7 @@ def check_smollm2():
     ours = logits(MODEL, config, tokens)
     compare("SmolLM2", MODEL, config, tokens)
 
-    export(TARGETS[0], config, MODEL, FOLDER / "hf-bf16", "--dtype", "bf16")
+    export(TARGETS[0], config, MODEL, FOLDER / "hf-bf16", "--matrix-dtype", "bf16")
     half = AutoModelForCausalLM.from_pretrained(FOLDER / "hf-bf16", dtype=torch.float32)
     theirs = half(torch.tensor([tokens])).logits[0].numpy()
     check("SmolLM2, weights in bf16: difference of the mean NLL",

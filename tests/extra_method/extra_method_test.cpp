@@ -60,8 +60,8 @@ TEST_F(ExtraMethod, RunsItsConfigsAndTheReportNamesItByItsTitle) {
 }
 
 TEST_F(ExtraMethod, IsCompared) {
-  (void)said("kvcalibrate", on_texts("compare", {"--methods", "extra", "--compose", "fp8", "--decode", "0", "--out",
-                                                 folder_ / "compare.json"}));
+  (void)said("kvcalibrate", on_texts("compare", {"--methods", "extra", "--types-with-methods", "fp8", "--timed-tokens",
+                                                 "0", "--out", folder_ / "compare.json"}));
   EXPECT_THAT(slurp(folder_ / "compare.json"), HasSubstr("extra, turns 2 + fp8"));
 }
 

@@ -3,7 +3,16 @@ None stands for all. A build that is older than a row takes its old spelling: `-
 """
 
 # Options of a command: ("compare", "--losses", "--max-ppl-increase").
-OPTIONS = []
+OPTIONS = [("eval", "--against", "--reference"), (None, "--held-windows", "--holdout-windows"),
+           (None, "--held-out", "--holdout-documents"), (None, "--by-layer", "--per-layer-rounds"),
+           ("compare", "--full", "--no-early-stop"), ("compare", "--losses", "--max-ppl-increase"),
+           ("compare", "--compose", "--types-with-methods"), ("compare", "--stores", "--types"),
+           ("transform", "--costs", "--reuse-sensitivities"), ("capture", "--store", "--state-dtype"),
+           ("capture", "--split", "--parts"), ("elitekv", "--split", "--singular-values"),
+           ("elitekv", "--ratio", "--cache-ratio"), ("compare", "--decode", "--timed-tokens"),
+           ("perturb", "--tokens", "--compared-tokens"), ("cost", "--tokens", "--lengths"),
+           ("generate", "--tokens", "--max-new-tokens"), ("retain", "--keep", "--kept-shares"),
+           ("scores", "--document", "--window-index"), ("export", "--dtype", "--matrix-dtype")]
 
 # Parameters of --set, --cache and configs: (None, "store", "type"). They are keys of outputs, too.
 PARAMETERS = [(None, "store", "type"), (None, "store_k", "type_k"), (None, "store_v", "type_v"),

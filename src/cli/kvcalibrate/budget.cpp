@@ -19,9 +19,10 @@ namespace {
 
 OptionTable budget_options(const std::string& method, const std::string& summary) {
   const std::string command = "kvcalibrate " + method + " --model SmolLM2.gguf --text book.txt --window 512 ";
-  OptionTable table("kvcalibrate " + method + " --model PATH --text PATH --budget SIZE --out FILE [options]", summary,
-                    {command + "--documents 16 --budget 25% --out " + method + ".json",
-                     command + "--documents 16 --budget '4096B a token' --by-layer 1 --out " + method + ".json"});
+  OptionTable table(
+      "kvcalibrate " + method + " --model PATH --text PATH --budget SIZE --out FILE [options]", summary,
+      {command + "--documents 16 --budget 25% --out " + method + ".json",
+       command + "--documents 16 --budget '4096B a token' --per-layer-rounds 1 --out " + method + ".json"});
   table.value("out", "FILE", "the config to write").required();
   add_budget_options(table, method);
   add_model_options(table);
@@ -45,19 +46,19 @@ struct SplitDocuments {
   }
 };
 
-/// Moves those of --held-windows, or a quarter, behind the others.
+/// Moves those of --holdout-windows, or a quarter, behind the others.
 std::size_t hold_out(const Run& run, Corpus& corpus) {
   const std::size_t count = corpus.documents.size();
-  if (!run.options().has("held-windows")) {
+  if (!run.options().has("holdout-windows")) {
     if (count < 2)
       throw Error(ErrorCode::kUsage, "--documents", "found one document, expected two or more: one held out");
     hold_out(corpus, documents_to_hold_out(count));
     return documents_to_hold_out(count);
   }
-  Corpus held = load_corpus(run.options(), run.settings(), run.model(), {}, {.windows = "held-windows"});
+  Corpus held = load_corpus(run.options(), run.settings(), run.model(), {}, {.windows = "holdout-windows"});
   for (Document& document : held.documents) {
     if (std::ranges::any_of(corpus.documents, [&](const Document& other) { return other.overlaps(document); }))
-      throw Error(ErrorCode::kUsage, "--held-windows",
+      throw Error(ErrorCode::kUsage, "--holdout-windows",
                   "found window " + std::to_string(document.window_index) + " of " + document.source +
                       ", expected none of --windows");
     corpus.documents.push_back(std::move(document));
@@ -142,16 +143,18 @@ void run_budget(std::string_view method, const Options& options) {
 }
 
 void run_freqkv(Arguments arguments) {
-  run_method("freqkv",
-             "Chooses FreqKV's size, recent slots and sinks for a byte budget; with --by-layer a size and γ for each "
-             "layer.",
-             arguments);
+  run_method(
+      "freqkv",
+      "Chooses FreqKV's size, recent slots and sinks for a byte budget; with --per-layer-rounds a size and γ for each "
+      "layer.",
+      arguments);
 }
 
 void run_lagkv(Arguments arguments) {
-  run_method("lagkv",
-             "Chooses LagKV's partitions and how much values count for a byte budget; with --by-layer for each layer.",
-             arguments);
+  run_method(
+      "lagkv",
+      "Chooses LagKV's partitions and how much values count for a byte budget; with --per-layer-rounds for each layer.",
+      arguments);
 }
 
 }  // namespace kvs

@@ -29,7 +29,7 @@ CompareInput compare_input(const Run& run, const CompareGrid& planned) {
   const Options& options = run.options();
   CompareInput input;
   input.grid = planned;
-  input.plan.all = options.flag("full");
+  input.plan.all = options.flag("no-early-stop");
   if (options.has("time"))
     input.plan.seconds = (1 - kTimes - (options.has("task") ? kQuestions : 0)) * compare_seconds(options);
   input.documents = documents_in_turn(run.corpus());

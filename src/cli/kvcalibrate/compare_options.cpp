@@ -93,7 +93,7 @@ bool takes_whole_prefix(const Method& method) { return method.prefill == Prefill
               "found '" + name + "', expected some of " + listed(known) + did_you_mean(name, known));
 }
 
-/// Whether --compose makes a cell: of a config, or of a method but full that keeps rows.
+/// Whether --types-with-methods makes a cell: of a config, or of a method but full that keeps rows.
 bool composes(const Options& options, const CompareGrid& grid) {
   const auto takes = [](const std::string& name) {
     return find_method(name) != &kFullMethod && find_method(name)->rows;
@@ -127,12 +127,15 @@ OptionTable compare_options() {
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --calibration-text other.txt --time 60m --out c.json",
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
-      .value("losses", "LIST", "losses of perplexity for which the smallest cache is named", "1%,5%")
+      .value("max-ppl-increase", "LIST", "losses of perplexity for which the smallest cache is named", "1%,5%")
+      .formerly("max-ppl-increase")
       .value("methods", "LIST", "methods that are tried at each budget", listed(compared_names(true), ","))
-      .value("stores", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
+      .value("types", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
              "q8_0,q5_0,q4_0,q8_0/q4_0,fp8,int4_per_token_head,turboquant_4bit_nc,turboquant_3bit_nc,quarot4")
-      .value("compose", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
-      .list("config", "FILE", "a config that takes part, and its rows stored as --compose says; may repeat")
+      .formerly("types")
+      .value("types-with-methods", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
+      .formerly("types-with-methods")
+      .list("config", "FILE", "a config that takes part, and its rows stored as --types-with-methods says; may repeat")
       .list("calibration-text", "PATH",
             "calibrate " + listed(method_names(has_calibration)) +
                 " to each budget on this text before they are compared on --text; may repeat")
@@ -145,8 +148,10 @@ OptionTable compare_options() {
              "tokens of each document that are not scored, and that " + listed(method_names(takes_whole_prefix)) +
                  " compress (default: three quarters)")
       .value("time", "TIME", "30s, 60m, 2h: what calibrating, about half of it, and scoring may take")
-      .flag("full", "score every cell on every document")
-      .value("decode", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
+      .flag("no-early-stop", "score every cell on every document")
+      .formerly("full")
+      .value("timed-tokens", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
+      .formerly("timed-tokens")
       .value("out", "FILE", "the comparison (JSON); FILE_pareto: the figure; FILE_speed: the front's decoding")
       .value("best-dir", "DIR", "where to write the best config of each budget and the smallest of each loss");
   add_other_weights(table);
@@ -162,8 +167,8 @@ void check_compare_options(const Options& options) {
                                                                 "calibration-documents", "calibration-dir"};
   static constexpr std::array<std::string_view, 4> kQuestion{"lengths", "depths", "samples", "answer-tokens"};
   if (!options.has("out")) throw Error(ErrorCode::kUsage, "--out", "expected a file");
-  if (options.has("time") && options.flag("full"))
-    throw Error(ErrorCode::kUsage, "--full", "cannot be combined with --time");
+  if (options.has("time") && options.flag("no-early-stop"))
+    throw Error(ErrorCode::kUsage, "--no-early-stop", "cannot be combined with --time");
   const CompareGrid grid = compare_grid(options);
   (void)compare_losses(options);
   if (options.has("time")) (void)compare_seconds(options);
@@ -178,17 +183,18 @@ void check_compare_options(const Options& options) {
     throw Error(ErrorCode::kUsage, "--calibration-text", "found with --methods of which none is calibrated");
   if (options.has("calibration-dir") && !series)
     throw Error(ErrorCode::kUsage, "--calibration-dir", "found with --methods of which none writes a config");
-  if (options.given("stores") && std::ranges::find(grid.methods, "full") == grid.methods.end())
-    throw Error(ErrorCode::kUsage, "--stores", "needs full among --methods");
-  if (options.given("compose") && !grid.composed.empty() && !composes(options, grid))
-    throw Error(ErrorCode::kUsage, "--compose", "found with --methods of which none takes a storage type");
+  if (options.given("types") && std::ranges::find(grid.methods, "full") == grid.methods.end())
+    throw Error(ErrorCode::kUsage, "--types", "needs full among --methods");
+  if (options.given("types-with-methods") && !grid.composed.empty() && !composes(options, grid))
+    throw Error(ErrorCode::kUsage, "--types-with-methods", "found with --methods of which none takes a storage type");
 }
 
 std::vector<double> compare_losses(const Options& options) {
   std::vector<double> losses;
-  for (const std::string& word : options.words("losses")) losses.push_back(share_of(word, "--losses"));
+  for (const std::string& word : options.words("max-ppl-increase"))
+    losses.push_back(share_of(word, "--max-ppl-increase"));
   std::ranges::sort(losses);
-  refuse_alike(losses, "--losses");
+  refuse_alike(losses, "--max-ppl-increase");
   return losses;
 }
 
@@ -209,8 +215,8 @@ CompareGrid compare_grid(const Options& options) {
     if (find_method(name) == nullptr) refuse_method(name);
     grid.methods.push_back(name);
   }
-  grid.types = type_words(options, "stores");
-  if (options.text("compose") != "none") grid.composed = type_words(options, "compose");
+  grid.types = type_words(options, "types");
+  if (options.text("types-with-methods") != "none") grid.composed = type_words(options, "types-with-methods");
   return grid;
 }
 
@@ -220,8 +226,8 @@ std::size_t compare_prefix(const Options& options, std::size_t tokens) {
 }
 
 std::size_t compare_decode(const Options& options, std::size_t most) {
-  const std::int64_t limit = options.given("decode") ? static_cast<std::int64_t>(most) : kMaxDecoded;
-  return std::min(most, static_cast<std::size_t>(options.integer("decode", 0, limit)));
+  const std::int64_t limit = options.given("timed-tokens") ? static_cast<std::int64_t>(most) : kMaxDecoded;
+  return std::min(most, static_cast<std::size_t>(options.integer("timed-tokens", 0, limit)));
 }
 
 std::vector<const SeriesMethod*> compared_series(const Options& options) {

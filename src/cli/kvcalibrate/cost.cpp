@@ -20,10 +20,11 @@ OptionTable cost_options() {
       "kvcalibrate cost (--geometry NAME | --model PATH) [options]",
       "What the methods cost by their papers' arithmetic: FLOPs and compressions of FreqKV, tokens that "
       "LagKV holds, feasible sizes of EliteKV, sizes of FAEDKV. Reads no weights.",
-      {"kvcalibrate cost --geometry llama2-7b", "kvcalibrate cost --model SmolLM2.gguf --tokens 900 --lag 64 --json"});
+      {"kvcalibrate cost --geometry llama2-7b", "kvcalibrate cost --model SmolLM2.gguf --lengths 900 --lag 64 --json"});
   table.value("geometry", names, "a model by name, which need not be there")
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
-      .value("tokens", "LIST", "lengths of texts", "4096,8192,12288,16384,24576,32768")
+      .value("lengths", "LIST", "lengths of texts", "4096,8192,12288,16384,24576,32768")
+      .formerly("lengths")
       .from(1, kMaxTokens)
       .value("cache-size", "N", "slots of FreqKV's cache", "4096")
       .from(kMinCache, kMaxTokens)
@@ -43,7 +44,7 @@ OptionTable cost_options() {
 void run_cost(Arguments arguments) {
   const auto options = cost_options().parse(arguments, std::cout);
   if (!options) return;
-  const CostPlan plan{.tokens = options->integers("tokens", 1, kMaxTokens),
+  const CostPlan plan{.tokens = options->integers("lengths", 1, kMaxTokens),
                       .cache_size = options->count("cache-size", kMinCache, kMaxTokens),
                       .lags = options->integers("lag", 1, kMaxTokens)};
   const ModelConfig model = options->has("geometry") ? known_geometry(options->text("geometry"))

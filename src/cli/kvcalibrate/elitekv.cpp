@@ -91,7 +91,7 @@ RunOutputs outputs_of(const Options& options) {
                      .kind = RunOutputs::Kind::kConfig,
                      .state = RunOutputs::State::kCheckpoint};
   if (has_factors(options)) outputs.others.push_back(sibling_path(out, ".safetensors"));
-  if (options.has("ratio")) std::ranges::copy(figure_paths(out, "_trials"), std::back_inserter(outputs.others));
+  if (options.has("cache-ratio")) std::ranges::copy(figure_paths(out, "_trials"), std::back_inserter(outputs.others));
   return outputs;
 }
 

@@ -26,7 +26,7 @@ void check_eval_options(const Options& options) {
   require_partner(options, std::array<std::string_view, 2>{"force", "no-lock"},
                   std::array<std::string_view, 2>{"out", "save-config"});
   if (options.has("method") && options.text("method") == "full" && !options.has("set"))
-    refuse_options(options, std::array<std::string_view, 1>{"against"}, "--method full");
+    refuse_options(options, std::array<std::string_view, 1>{"reference"}, "--method full");
   if (options.has("task")) return check_task_options(options);
   require_partner(options, kTaskOptions, std::array<std::string_view, 1>{"task"});
   const std::int64_t window = options.integer("window", 2, kLongestWindow);
@@ -48,7 +48,8 @@ OptionTable eval_options() {
        "kvcalibrate eval --model SmolLM2.gguf --task passkey --lengths 512,1024 --method lagkv --out passkey.json",
        "kvcalibrate eval --model SmolLM2.gguf --task questions.jsonl --method snapkv --set cache_size=256"});
   add_cache_options(table);
-  table.value("against", "full|none", "none: no second pass with the full cache to compare with", "full")
+  table.value("reference", "full|none", "none: no second pass with the full cache to compare with", "full")
+      .formerly("reference")
       .value("stride", "S",
              "a window of --window tokens every S tokens, of which the last S are scored (default: windows side by "
              "side, all scored)")
@@ -102,7 +103,7 @@ EvaluationPlan make_plan(const CacheChoice& choice, const Run& run) {
   const Options& options = run.options();
   const auto tokens = static_cast<std::int64_t>(run.tokens());
   EvaluationPlan plan{.make = cache_maker(choice, run.session(), run.tokens())};
-  plan.compare = !choice.is_full() && options.text("against") == "full";
+  plan.compare = !choice.is_full() && options.text("reference") == "full";
   if (options.has("stride")) plan.last = static_cast<std::size_t>(options.integer("stride", 1, kLongestWindow));
   plan.decode = static_cast<std::size_t>(options.integer("decode", 0, tokens));
   return plan;

@@ -66,7 +66,7 @@ TaskAnswers answers_of(const TaskCache& cache, const TaskInput& input, std::vect
 }
 
 std::vector<TaskResult> ask_all(const TaskCache& cache, const TaskInput& input, Run& run) {
-  const bool compare = !cache.choice.is_full() && run.options().text("against") == "full";
+  const bool compare = !cache.choice.is_full() && run.options().text("reference") == "full";
   const auto& samples = input.questions.samples;
   // Each question goes in twice: with the right answer, and to be answered.
   run.print_estimate({.flops = (compare ? 4 : 2) * static_cast<double>(samples.size()) *

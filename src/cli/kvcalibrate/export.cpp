@@ -19,15 +19,15 @@ namespace {
 
 void check_export_options(const Options& options) {
   const Exporter& exporter = exporter_of(options.text("to"), "--to");
-  if (!exporter.has_matrices) refuse_options(options, {"dtype"}, "--to " + std::string(exporter.name));
+  if (!exporter.has_matrices) refuse_options(options, {"matrix-dtype"}, "--to " + std::string(exporter.name));
 }
 
 OptionTable export_options() {
-  OptionTable table(
-      "kvcalibrate export --to NAME --config FILE --model PATH --out PATH [options]",
-      "Writes a config, or the model converted by it, as other programs read it.\n" + exporter_lines(),
-      {"kvcalibrate export --to gguf-deepseek2 --config elitekv.json --model SmolLM2.gguf --out mla.gguf --dtype bf16",
-       "kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
+  OptionTable table("kvcalibrate export --to NAME --config FILE --model PATH --out PATH [options]",
+                    "Writes a config, or the model converted by it, as other programs read it.\n" + exporter_lines(),
+                    {"kvcalibrate export --to gguf-deepseek2 --config elitekv.json --model SmolLM2.gguf --out mla.gguf "
+                     "--matrix-dtype bf16",
+                     "kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
   table.value("to", "NAME", "a format of the list above")
       .required()
       .value("config", "FILE", "what to export")
@@ -36,7 +36,8 @@ OptionTable export_options() {
       .required()
       .value("out", "PATH", "the file or folder to write")
       .required()
-      .value("dtype", "f32|bf16|f16", "of the matrices, where the format holds any", "f32");
+      .value("matrix-dtype", "f32|bf16|f16", "of the matrices, where the format holds any", "f32")
+      .formerly("matrix-dtype");
   add_other_weights(table);
   add_run_options(table, false);
   table.check(check_export_options);
@@ -73,7 +74,7 @@ void run_export(Arguments arguments) {
                       .config = config,
                       .config_path = path,
                       .out = staged.path(),
-                      .type = *dtype_from_name(options->text("dtype")),
+                      .type = *dtype_from_name(options->text("matrix-dtype")),
                       .progress = [&](double done) { progress.update(done); }};
   Json result{{"to", exporter.name}, {"out", out.string()}};
   result.update(exporter.write(job));

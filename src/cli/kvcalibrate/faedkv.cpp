@@ -40,13 +40,14 @@ OptionTable faedkv_table() {
   OptionTable table(
       "kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
       "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
-      "chooses recent tokens and chunks, of keys and values apart, for so many bytes; with --by-layer for each layer.",
+      "chooses recent tokens and chunks, of keys and values apart, for so many bytes; with --per-layer-rounds for each "
+      "layer.",
       {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
        "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
        "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
        "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
        "--out faedkv.json",
-       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --by-layer 1 "
+       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --per-layer-rounds 1 "
        "--out faedkv.json"});
   add_faedkv_options(table);
   add_model_options(table);

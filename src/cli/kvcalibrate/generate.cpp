@@ -28,14 +28,15 @@ OptionTable generate_options() {
   OptionTable table(
       "kvcalibrate generate --model PATH --prompt TEXT [--config FILE | --method NAME …] [options]",
       "Continues a prompt with the most probable tokens and a cache at work, to see what a method does to "
-      "text. Nothing stops it before --tokens.\n" +
+      "text. Nothing stops it before --max-new-tokens.\n" +
           cache_method_lines(),
-      {"kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --tokens 64",
+      {"kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --max-new-tokens 64",
        "kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --method freqkv --set "
        "cache_size=32 --json"});
   table.value("prompt", "TEXT", "what is continued; special tokens in it are parsed")
       .required()
-      .value("tokens", "N", "tokens to generate", "64")
+      .value("max-new-tokens", "N", "tokens to generate", "64")
+      .formerly("max-new-tokens")
       .from(1, kMaxTokens)
       .value("bos", "auto|on|off", kPromptBosHelp, "auto");
   add_cache_options(table, &kFullMethod);
@@ -71,7 +72,7 @@ struct GenerationPlan {
 GenerationPlan make_plan(const Options& options, CacheChoice choice, const Tokenizer& tokenizer) {
   GenerationPlan plan{.choice = std::move(choice), .bos = chosen_bos(tokenizer, bos_choice(options))};
   plan.prompt = prompt_ids(options, tokenizer, plan.bos);
-  plan.count = static_cast<std::size_t>(options.integer("tokens", 1, kMaxTokens));
+  plan.count = static_cast<std::size_t>(options.integer("max-new-tokens", 1, kMaxTokens));
   return plan;
 }
 

@@ -22,7 +22,7 @@ OptionTable type_options() {
       "llama.cpp's kinds for so many bytes, keys and values apart.",
       {"kvcalibrate store --model SmolLM2.gguf --text book.txt --documents 8 --out fp8.json",
        "kvcalibrate store --model llama/ --text book.txt --fp8-scale ema --per head --out fp8.json",
-       "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --by-layer 1 --out q.json"});
+       "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --per-layer-rounds 1 --out q.json"});
   table.value("out", "FILE", "the config to write")
       .required()
       .value("fp8-scale", "max|ema",

@@ -38,13 +38,15 @@ OptionTable capture_options() {
                     "Runs texts through a model and stores queries, keys and values of every layer in one HDF5 file.",
                     {"kvspectrum capture --model SmolLM2.gguf --text book.txt --documents 8 --out book.h5",
                      "kvspectrum capture --model llama/ --text book.txt --states q_pre,k_pre --layers 0,14-16 "
-                     "--store bf16 --out book.h5"});
+                     "--state-dtype bf16 --out book.h5"});
   table.value("out", "FILE", "the capture to write")
       .required()
       .value("states", "LIST", "any of q_pre,k_pre,k_post,v", "k_pre,v")
       .value("layers", "LAYERS", "such as 0,14-16", "all")
-      .value("store", "f32|f16|bf16", "type of the stored states", "f32")
-      .value("split", "N", "N files instead of one, OUT-00001-of-0000N.h5 and so on, which kvspectrum merge joins")
+      .value("state-dtype", "f32|f16|bf16", "type of the stored states", "f32")
+      .formerly("state-dtype")
+      .value("parts", "N", "N files instead of one, OUT-00001-of-0000N.h5 and so on, which kvspectrum merge joins")
+      .formerly("parts")
       .from(1, kMaxSplitParts)
       .check([](const Options& options) { (void)states_of(options); });
   add_model_options(table);
@@ -53,13 +55,13 @@ OptionTable capture_options() {
   return table;
 }
 
-/// A run with another --split would begin anew beside what this one has kept.
+/// A run with another --parts would begin anew beside what this one has kept.
 void settle_other_splits(const std::filesystem::path& out, std::span<const std::filesystem::path> files,
                          const RunOptions& run) {
   for (const std::filesystem::path& kept : unfinished_other_splits(out, files)) {
     if (!run.force)
       throw Error(ErrorCode::kConflict, kept.string(),
-                  "found an unfinished run with another --split, expected the same --split to go on or --force to drop "
+                  "found an unfinished run with another --parts, expected the same --parts to go on or --force to drop "
                   "it");
     std::filesystem::path file = kept;
     while (file.extension() != out.extension()) file.replace_extension();
@@ -68,9 +70,9 @@ void settle_other_splits(const std::filesystem::path& out, std::span<const std::
   }
 }
 
-/// --split, with 0 parts where one file is written.
+/// --parts, with 0 parts where one file is written.
 CaptureSplit split_of(const Options& options) {
-  return {.parts = options.has("split") ? options.count("split", 1, kMaxSplitParts) : 0};
+  return {.parts = options.has("parts") ? options.count("parts", 1, kMaxSplitParts) : 0};
 }
 
 /// The files that are written. A run that was killed after its last rename has its output in place already; the writer
@@ -90,18 +92,19 @@ CaptureJob make_job(const Run& run, const CaptureSplit& split) {
   const std::size_t documents = run.documents().size();
   if (split.parts > documents)
     throw Error(
-        ErrorCode::kUsage, "--split",
+        ErrorCode::kUsage, "--parts",
         "found " + std::to_string(split.parts) + ", expected at most the " + std::to_string(documents) + " documents");
-  CaptureJob job{run.documents(),
-                 capture_header(run.config(), run.model().sha256(), options.indices("layers", run.config().layers),
-                                states_of(options), *dtype_from_name(options.text("store")), run.tokens(), documents),
-                 run.identity(),
-                 {.force = run.settings().force,
-                  .resume = run.settings().resume,
-                  .lock = split.parts > 0 && !options.flag("no-lock")}};
+  CaptureJob job{
+      run.documents(),
+      capture_header(run.config(), run.model().sha256(), options.indices("layers", run.config().layers),
+                     states_of(options), *dtype_from_name(options.text("state-dtype")), run.tokens(), documents),
+      run.identity(),
+      {.force = run.settings().force,
+       .resume = run.settings().resume,
+       .lock = split.parts > 0 && !options.flag("no-lock")}};
   if (const std::string& tokenizer = run.corpus().tokenizer_sha256; !tokenizer.empty())
     job.identity["tokenizer_sha256"] = tokenizer;
-  job.identity["options"].erase("split");  // a part's identity says which it is
+  job.identity["options"].erase("parts");  // a part's identity says which it is
   return job;
 }
 
@@ -115,7 +118,7 @@ void print_capture(const Run& run, const CaptureHeader& header, std::span<const 
               {"bytes", bytes},
               {"resumed_at", resumed_at},
               {"tokens_dropped", run.corpus().tokens_dropped}};
-  if (run.options().has("split")) result["files"] = std::vector<std::string>(files.begin(), files.end());
+  if (run.options().has("parts")) result["files"] = std::vector<std::string>(files.begin(), files.end());
   run.print(result, files.front().string() + (files.size() > 1 ? " … " + files.back().string() : "") + ": " +
                         std::to_string(header.documents) + " documents of " + std::to_string(header.tokens) +
                         " tokens, " + human_bytes(static_cast<double>(bytes)) + "\n");

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
                       kvs::run_retain},
       kvs::Subcommand{"scores", "LagKV's token scores and what it keeps, by layer and head", kvs::run_scores},
       kvs::Subcommand{"report", "one page about a model from the results of both programs", kvs::run_report},
-      kvs::Subcommand{"merge", "one capture of the parts that capture --split has written", kvs::run_merge},
+      kvs::Subcommand{"merge", "one capture of the parts that capture --parts has written", kvs::run_merge},
       kvs::Subcommand{"verify", "check every byte of a capture", kvs::run_verify},
   };
   return kvs::run_program("kvspectrum", "capture, analyse and plot the KV cache of a language model", kCommands, argc,

@@ -16,8 +16,8 @@ namespace {
 
 OptionTable merge_options() {
   OptionTable table("kvspectrum merge FILE … --out FILE [options]",
-                    "Joins the parts that kvspectrum capture --split has written into one capture, the bytes of a run "
-                    "without --split. The parts stay.",
+                    "Joins the parts that kvspectrum capture --parts has written into one capture, the bytes of a run "
+                    "without --parts. The parts stay.",
                     {"kvspectrum merge book-*.h5 --out book.h5"});
   table.positionals("FILE", "every part, in any order").value("out", "FILE", "the capture to write").required();
   add_run_options(table, true);

@@ -24,7 +24,8 @@ OptionTable perturb_options() {
   table.value("out", "FILE", "the JSON result; the figure goes beside it")
       .required()
       .value("share", "SHARE", "of the words, replaced by synonyms", "0.01")
-      .value("tokens", "N", "both versions are cut to so many (default: 15/16 of --window)")
+      .value("compared-tokens", "N", "both versions are cut to so many (default: 15/16 of --window)")
+      .formerly("compared-tokens")
       .from(4)
       .value("layers", "LAYERS", "such as 0,14-16", "all")
       .value("wordnet", "DIR", "WordNet's database", WordNet::kDebianFolder);
@@ -34,7 +35,8 @@ OptionTable perturb_options() {
   add_seed_option(table, "of the words and synonyms that are drawn");
   table.check([](const Options& options) {
     refuse_options(options, {"tokens-file"}, "words to replace");
-    if (options.has("tokens")) (void)options.integer("tokens", 4, options.integer("window", 4, 1 << 24));
+    if (options.has("compared-tokens"))
+      (void)options.integer("compared-tokens", 4, options.integer("window", 4, 1 << 24));
   });
   return table;
 }
@@ -45,7 +47,7 @@ PerturbationPlan make_plan(const Run& run) {
   PerturbationPlan plan;
   plan.share = options.share("share");
   plan.tokens = window - window / kSpareShare;
-  if (options.has("tokens")) plan.tokens = options.count("tokens", 4, window);
+  if (options.has("compared-tokens")) plan.tokens = options.count("compared-tokens", 4, window);
   plan.bos = run.corpus().bos;
   plan.seed = static_cast<std::uint64_t>(run.settings().seed);
   return plan;

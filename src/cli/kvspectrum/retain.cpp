@@ -19,26 +19,28 @@ constexpr std::array<std::string_view, 5> kConfigOptions{"sinks", "recent", "tra
 
 std::vector<double> shares_of(const Options& options) {
   std::vector<double> shares;
-  for (const std::string& word : options.words("keep")) {
+  for (const std::string& word : options.words("kept-shares")) {
     const auto share = parse_real(word);
     if (!share || !(*share > 0 && *share <= 1))
-      throw Error(ErrorCode::kUsage, "--keep", "found '" + word + "', expected shares above 0 and at most 1");
+      throw Error(ErrorCode::kUsage, "--kept-shares", "found '" + word + "', expected shares above 0 and at most 1");
     shares.push_back(*share);
   }
   return shares;
 }
 
 OptionTable retain_options() {
-  OptionTable table("kvspectrum retain --model PATH --text PATH --out FILE [options]",
-                    "Perplexity of models that keep only the lowest or the highest frequencies of their keys, their "
-                    "values, or both, against the share that is kept.",
-                    {"kvspectrum retain --model SmolLM2.gguf --text book.txt --documents 8 --out retain.json",
-                     "kvspectrum retain --model SmolLM2.gguf --text book.txt --protocol in-place --keep 0.5,0.25 "
-                     "--out retain.json",
-                     "kvspectrum retain --model SmolLM2.gguf --text book.txt --config faedkv.json --out chunks.json"});
+  OptionTable table(
+      "kvspectrum retain --model PATH --text PATH --out FILE [options]",
+      "Perplexity of models that keep only the lowest or the highest frequencies of their keys, their "
+      "values, or both, against the share that is kept.",
+      {"kvspectrum retain --model SmolLM2.gguf --text book.txt --documents 8 --out retain.json",
+       "kvspectrum retain --model SmolLM2.gguf --text book.txt --protocol in-place --kept-shares 0.5,0.25 "
+       "--out retain.json",
+       "kvspectrum retain --model SmolLM2.gguf --text book.txt --config faedkv.json --out chunks.json"});
   table.value("out", "FILE", "the JSON result; the figure goes beside it")
       .required()
-      .value("keep", "LIST", "shares of the bins that are kept", "0.9,0.75,0.5,0.25,0.1")
+      .value("kept-shares", "LIST", "shares of the bins that are kept", "0.9,0.75,0.5,0.25,0.1")
+      .formerly("kept-shares")
       .value("config", "FILE",
              "a faedkv config: whole chunks of its grid are kept, the lowest, the highest, and those of the largest Δ")
       .value("layers", "LAYERS", "layers that are cut, such as 0,14-16", "all");

@@ -36,7 +36,8 @@ OptionTable scores_options() {
                     {"kvspectrum scores --model SmolLM2.gguf --text book.txt --lag 64 --ratio 0.25 --out scores.json"});
   table.value("out", "FILE", "the JSON result; the figure goes beside it")
       .required()
-      .value("document", "N", "which of the text's windows", "0")
+      .value("window-index", "N", "which of the text's windows", "0")
+      .formerly("window-index")
       .from(0)
       .value("sinks", "S", "first tokens, which always stay", "16")
       .from(0, kMaxTokens)
@@ -71,7 +72,7 @@ void run_scores(Arguments arguments) {
   run.open_model();
   run.read_texts();
   const auto last = static_cast<std::int64_t>(run.documents().size()) - 1;
-  const auto document = options->count("document", 0, last);
+  const auto document = options->count("window-index", 0, last);
   const std::vector<std::int32_t>& tokens = run.documents()[document];
   const auto layers = options->indices("layers", run.config().layers);
   run.load();
