@@ -77,7 +77,7 @@ TEST_F(RunTest, KeepsAJournalUntilItsResultIsInPlace) {
   run.journal()->append(Json{{"document", 0}});
   EXPECT_TRUE(exists(".journal"));
   EXPECT_FALSE(exists(""));
-  run.write(run.result_head("test", run.tokens()));
+  run.write(to_json(run.result_head("test", run.tokens())));
   EXPECT_FALSE(exists(".journal"));
   EXPECT_TRUE(exists(""));
 }
@@ -104,7 +104,7 @@ TEST_F(RunTest, AFinishedRunIsPrintedAndNotRunAgain) {
     kvs::Run run(given);
     begin(run, State::kCheckpoint);
     EXPECT_FALSE(run.saved_state());
-    run.write(run.result_head("test", run.tokens()));
+    run.write(to_json(run.result_head("test", run.tokens())));
   }
   const auto finished = [&](const Options& options) {
     kvs::Run run(options);
@@ -125,7 +125,7 @@ TEST_F(RunTest, AResultSaysWhatItIsOf) {
   kvs::Run run(given);
   run.open_model();
   run.read_texts();
-  const Json head = run.result_head("test", 32);
+  const Json head = to_json(run.result_head("test", 32));
   EXPECT_EQ(head.at("format"), "test");
   EXPECT_EQ(head.at("model").at("sha256"), run.model().sha256());
   EXPECT_EQ(head.at("text_sha256").size(), 1U);
