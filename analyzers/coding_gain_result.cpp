@@ -61,7 +61,7 @@ CodingGainResult coding_gain_result(const ModelGains& gains) {
                           .left_out = gains.left_out};
   if (gains.removed.empty()) return result;
   const GainOptimism noise = gain_optimism(gains);
-  CodingGainResult::Measured& measured = result.measured.emplace();
+  CodingGainResult::Measured& measured = *(result.measured = CodingGainResult::Measured{});
   measured.block_tokens = {kBlockTokens.begin(),
                            kBlockTokens.begin() + static_cast<std::ptrdiff_t>(noise.tokens.size())};
   measured.mean_removed = states_result(gains.removed, gains.shape.states);

@@ -39,7 +39,7 @@ SpectrumResult::Table table_of(const PowerTable& table, Transform transform, std
 SpectrumResult::Tokens tokens_of(const PowerTable& table, Transform transform, std::size_t samples) {
   SpectrumResult::Tokens result{table_of(table, transform, samples, true), table_of(table, transform, samples, false)};
   result.chunk_share.emplace();
-  result.curve.emplace();
+  result.curve = SpectrumResult::Curve{};
   for (std::size_t layer = 0; layer < table.layers; ++layer) {
     const std::vector<double> mean = table.layer_mean(layer);
     result.chunk_share->push_back(chunk_shares(mean, transform, samples));

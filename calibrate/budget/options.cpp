@@ -34,12 +34,12 @@ void add_budget_options(OptionTable& table, const std::string& method) {
       .value("per-layer-rounds", "N",
              "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
              "step")
-      .formerly("per-layer-rounds")
+      .formerly("by-layer")
       .from(1, kMaxRounds)
       .value("holdout-windows", "A:B",
              "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
              "documents, evenly spaced)")
-      .formerly("holdout-windows")
+      .formerly("held-windows")
       .check([method](const Options& options) {
         require_partner(options, kBudgetOptions, {"budget"});
         if (!options.has("budget")) return;

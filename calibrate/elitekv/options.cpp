@@ -71,11 +71,11 @@ void add_search_options(OptionTable& table) {
       .value("cache-ratio", "x",
              "instead of --elite and --rank: a cache of x of the full one; all pairs of r and d_ckv are tried on "
              "documents held out, and the best is fitted to all")
-      .formerly("cache-ratio")
+      .formerly("ratio")
       .value("per-layer-rounds", "N",
              "layers trade steps of r and d_ckv at the same bytes, by the loss of all together: N rounds of measuring "
              "every step; documents held out say whether it was worth it")
-      .formerly("per-layer-rounds")
+      .formerly("by-layer")
       .from(1, kMaxTradeRounds)
       .value("rank-step", "N",
              "with --cache-ratio: d_ckv is a multiple of N; --per-layer-rounds: it changes by such (default: 128, for "
@@ -83,7 +83,7 @@ void add_search_options(OptionTable& table) {
       .from(1, kMaxRankStep)
       .value("holdout-documents", "N",
              "with --cache-ratio and --per-layer-rounds: so many documents, evenly spaced (default: a quarter)")
-      .formerly("holdout-documents")
+      .formerly("held-out")
       .from(1);
 }
 
@@ -100,7 +100,7 @@ void add_factor_options(OptionTable& table) {
       .value("outputs", "model|fitted",
              "with --rank: correct W_o by least squares to the full cache's attention; one more pass", "model")
       .value("singular-values", "up|down|sqrt", "factor that takes the singular values", "up")
-      .formerly("singular-values")
+      .formerly("split")
       .flag("allow-more-parameters", "no note when the factors hold more parameters than what they replace")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match")

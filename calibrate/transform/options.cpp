@@ -84,7 +84,7 @@ void add_transform_options(OptionTable& table) {
       .value("reuse-sensitivities", "FILE",
              "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
              "a time)")
-      .formerly("reuse-sensitivities");
+      .formerly("costs");
 }
 
 void check_transform_options(const Options& options) {

@@ -196,7 +196,9 @@ class JsonFieldReader {
   }
   template <HasJsonFields T>
   void inlined(std::string_view first, std::optional<T>& part) {
-    if (object_.value().contains(std::string(first))) inlined(part.emplace());
+    if (!object_.value().contains(std::string(first))) return;
+    part = T{};  // clang 14 has no emplace() for structs in structs
+    inlined(*part);
   }
 
  private:

@@ -225,7 +225,7 @@ struct OptionTable::State {
   std::string positional_name, positional_help;
   std::string described;  // option whose value has its own help
   std::function<std::string(const std::string& value)> describe;
-  std::string last;  // option that from() and required() modify
+  std::string last;                              // option that from() and required() modify
   std::map<std::string, std::string> old_names;  // to the present names
   std::map<std::string, std::pair<double, double>> ranges;
   std::set<std::string> wholes;

@@ -15,7 +15,7 @@ from browser import Browser, program
 
 HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 WIDTHS = (400, 1600)
-FIGURES = ["comparison-0", "evaluations-0", "task-0", "task-0-full"] + [
+FIGURES = ["comparison-0", "evaluations-0", "task-0-score", "task-0-full"] + [
     f"{kind}-0-{state}" for kind in ("power", "share") for state in ("k_pre", "k_post", "v")] + [
     f"share-0-{state}-without-dc" for state in ("k_pre", "k_post", "v")] + ["gain-0-k_pre", "gain-0-v"] + [
     f"synonyms-0-{state}-{group}" for state in ("k_pre", "v") for group in ("same_count", "other_count")] + [
@@ -170,7 +170,7 @@ class ReportPage(unittest.TestCase):
         tip = "document.getElementById('tip').textContent"
         for figure, words in (("comparison-0", "lagkv, calibrated + q8_0: 25\u00a0% of the bytes, KL divergence 0.0150, perplexity +3.0\u00a0%"),
                               ("latency-0-decode", "lagkv lag=4 sinks=2, 8 tokens: "),
-                              ("task-0", "depth 0\u00a0%, tokens 512: 50\u00a0% of the answer")):
+                              ("task-0-score", "depth 0\u00a0%, tokens 512: 50\u00a0% of the answer")):
             self.value(f"document.getElementById('{figure}').focus()")
             self.browser.press("ArrowRight")
             self.assertTrue(self.value(tip).startswith(words), self.value(tip))

@@ -92,8 +92,10 @@ TEST(EnergyChart, HasAMapForEachStateWithAndWithoutDc) {
 
 TEST(CodingGainChart, StacksItsSteps) {
   CodingGainResult result;
-  CodingGainResult::States& states = result.measured.emplace().mean_removed;
-  states.states[StateKind::kKPre].emplace().all.layers = {.mean = {1, 2}, .channels = {0, 0}, .head = {0.5, 0}};
+  result.measured = CodingGainResult::Measured{};
+  CodingGainResult::States& states = result.measured->mean_removed;
+  states.states[StateKind::kKPre] = CodingGainResult::State{};
+  states.states[StateKind::kKPre]->all.layers = {.mean = {1, 2}, .channels = {0, 0}, .head = {0.5, 0}};
   states.joint = {{}, {}};
   const draw::Chart chart = coding_gain_chart("gain", {0, 1}, result);
   const std::vector<draw::Bars>& bars = chart.panels.at(0).bars;

@@ -128,13 +128,13 @@ OptionTable compare_options() {
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
       .value("max-ppl-increase", "LIST", "losses of perplexity for which the smallest cache is named", "1%,5%")
-      .formerly("max-ppl-increase")
+      .formerly("losses")
       .value("methods", "LIST", "methods that are tried at each budget", listed(compared_names(true), ","))
       .value("types", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
              "q8_0,q5_0,q4_0,q8_0/q4_0,fp8,int4_per_token_head,turboquant_4bit_nc,turboquant_3bit_nc,quarot4")
-      .formerly("types")
+      .formerly("stores")
       .value("types-with-methods", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
-      .formerly("types-with-methods")
+      .formerly("compose")
       .list("config", "FILE", "a config that takes part, and its rows stored as --types-with-methods says; may repeat")
       .list("calibration-text", "PATH",
             "calibrate " + listed(method_names(has_calibration)) +
@@ -151,7 +151,7 @@ OptionTable compare_options() {
       .flag("no-early-stop", "score every cell on every document")
       .formerly("full")
       .value("timed-tokens", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
-      .formerly("timed-tokens")
+      .formerly("decode")
       .value("out", "FILE", "the comparison (JSON); FILE_pareto: the figure; FILE_speed: the front's decoding")
       .value("best-dir", "DIR", "where to write the best config of each budget and the smallest of each loss");
   add_other_weights(table);

@@ -24,7 +24,7 @@ OptionTable cost_options() {
   table.value("geometry", names, "a model by name, which need not be there")
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
       .value("lengths", "LIST", "lengths of texts", "4096,8192,12288,16384,24576,32768")
-      .formerly("lengths")
+      .formerly("tokens")
       .from(1, kMaxTokens)
       .value("cache-size", "N", "slots of FreqKV's cache", "4096")
       .from(kMinCache, kMaxTokens)

@@ -49,7 +49,7 @@ OptionTable eval_options() {
        "kvcalibrate eval --model SmolLM2.gguf --task questions.jsonl --method snapkv --set cache_size=256"});
   add_cache_options(table);
   table.value("reference", "full|none", "none: no second pass with the full cache to compare with", "full")
-      .formerly("reference")
+      .formerly("against")
       .value("stride", "S",
              "a window of --window tokens every S tokens, of which the last S are scored (default: windows side by "
              "side, all scored)")

@@ -37,7 +37,7 @@ OptionTable export_options() {
       .value("out", "PATH", "the file or folder to write")
       .required()
       .value("matrix-dtype", "f32|bf16|f16", "of the matrices, where the format holds any", "f32")
-      .formerly("matrix-dtype");
+      .formerly("dtype");
   add_other_weights(table);
   add_run_options(table, false);
   table.check(check_export_options);

@@ -36,7 +36,7 @@ OptionTable generate_options() {
   table.value("prompt", "TEXT", "what is continued; special tokens in it are parsed")
       .required()
       .value("max-new-tokens", "N", "tokens to generate", "64")
-      .formerly("max-new-tokens")
+      .formerly("tokens")
       .from(1, kMaxTokens)
       .value("bos", "auto|on|off", kPromptBosHelp, "auto");
   add_cache_options(table, &kFullMethod);

@@ -44,9 +44,9 @@ OptionTable capture_options() {
       .value("states", "LIST", "any of q_pre,k_pre,k_post,v", "k_pre,v")
       .value("layers", "LAYERS", "such as 0,14-16", "all")
       .value("state-dtype", "f32|f16|bf16", "type of the stored states", "f32")
-      .formerly("state-dtype")
+      .formerly("store")
       .value("parts", "N", "N files instead of one, OUT-00001-of-0000N.h5 and so on, which kvspectrum merge joins")
-      .formerly("parts")
+      .formerly("split")
       .from(1, kMaxSplitParts)
       .check([](const Options& options) { (void)states_of(options); });
   add_model_options(table);

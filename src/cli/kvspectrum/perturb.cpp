@@ -25,7 +25,7 @@ OptionTable perturb_options() {
       .required()
       .value("share", "SHARE", "of the words, replaced by synonyms", "0.01")
       .value("compared-tokens", "N", "both versions are cut to so many (default: 15/16 of --window)")
-      .formerly("compared-tokens")
+      .formerly("tokens")
       .from(4)
       .value("layers", "LAYERS", "such as 0,14-16", "all")
       .value("wordnet", "DIR", "WordNet's database", WordNet::kDebianFolder);

@@ -40,7 +40,7 @@ OptionTable retain_options() {
   table.value("out", "FILE", "the JSON result; the figure goes beside it")
       .required()
       .value("kept-shares", "LIST", "shares of the bins that are kept", "0.9,0.75,0.5,0.25,0.1")
-      .formerly("kept-shares")
+      .formerly("keep")
       .value("config", "FILE",
              "a faedkv config: whole chunks of its grid are kept, the lowest, the highest, and those of the largest Δ")
       .value("layers", "LAYERS", "layers that are cut, such as 0,14-16", "all");

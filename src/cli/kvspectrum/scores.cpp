@@ -37,7 +37,7 @@ OptionTable scores_options() {
   table.value("out", "FILE", "the JSON result; the figure goes beside it")
       .required()
       .value("window-index", "N", "which of the text's windows", "0")
-      .formerly("window-index")
+      .formerly("document")
       .from(0)
       .value("sinks", "S", "first tokens, which always stay", "16")
       .from(0, kMaxTokens)
