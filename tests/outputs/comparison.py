@@ -8,7 +8,7 @@ class Rules:
     """The renamed and ignored members of a step's outputs."""
 
     def __init__(self, step, command, left_out=()):
-        rows = renames.KEYS + renames.PARAMETERS
+        rows = renames.PARAMETERS + renames.KEYS
         self.keys = {old: new for where, old, new in rows if where in (None, command)}
         self.words = {old: new for where, old, new in renames.PARAMETERS if where in (None, command)}  # as values, too
         self.left_out = renames.TIMES | renames.ORIGINS | set(left_out)
