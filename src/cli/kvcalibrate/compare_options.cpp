@@ -115,19 +115,32 @@ bool calibrates(const Options& options, const CompareGrid& grid) {
   return !compared_series(options).empty() || std::ranges::any_of(grid.methods, is_calibrated);
 }
 
+/// The options of the text that methods are calibrated on.
+void add_calibration_options(OptionTable& table) {
+  table
+      .list("calibration-text", "PATH",
+            "calibrate " + listed(method_names(has_calibration)) +
+                " to each budget on this text before they are compared on --text; may repeat")
+      .value("calibration-window", "T", "tokens of its documents", "1024")
+      .value("calibration-windows", "A:B", "windows A to B-1 of each of these texts (default: all)")
+      .value("calibration-documents", "N", "maximum number of its documents (default: all)")
+      .value("calibration-dir", "DIR",
+             "where configs of " + listed(method_names(has_series)) + " go (default: FILE_calibrated)");
+}
+
 }  // namespace
 
 OptionTable compare_options() {
   OptionTable table(
       "kvcalibrate compare --model PATH --text PATH --out FILE [options]",
       "Runs methods and storage types beside the full cache at equal bytes: perplexity, KL divergence, first choices, "
-      "the Pareto front, the best of every budget and the smallest of every loss. Cells that are clearly beaten on the "
-      "first documents stop.",
+      "the Pareto front, the best of every budget and the smallest of every loss. Clearly worse configurations are "
+      "dropped early.",
       {"kvcalibrate compare --model SmolLM2.gguf --text book.txt --window 2048 --documents 8 --time 60m --out c.json",
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --calibration-text other.txt --time 60m --out c.json",
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
-      .value("max-ppl-increase", "LIST", "losses of perplexity for which the smallest cache is named", "1%,5%")
+      .value("max-ppl-increase", "LIST", "increases of perplexity; the smallest cache within each is named", "1%,5%")
       .formerly("losses")
       .value("methods", "LIST", "methods that are tried at each budget", listed(compared_names(true), ","))
       .value("types", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
@@ -135,19 +148,13 @@ OptionTable compare_options() {
       .formerly("stores")
       .value("types-with-methods", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
       .formerly("compose")
-      .list("config", "FILE", "a config that takes part, and its rows stored as --types-with-methods says; may repeat")
-      .list("calibration-text", "PATH",
-            "calibrate " + listed(method_names(has_calibration)) +
-                " to each budget on this text before they are compared on --text; may repeat")
-      .value("calibration-window", "T", "tokens of its documents", "1024")
-      .value("calibration-windows", "A:B", "of each of these texts its windows A to B-1 (default: all)")
-      .value("calibration-documents", "N", "at most so many of its documents in all (default: all)")
-      .value("calibration-dir", "DIR",
-             "where configs of " + listed(method_names(has_series)) + " go (default: FILE_calibrated)")
+      .list("config", "FILE", "a config to compare, also with its rows in --types-with-methods; may repeat");
+  add_calibration_options(table);
+  table
       .value("prefix", "P",
              "tokens of each document that are not scored, and that " + listed(method_names(takes_whole_prefix)) +
                  " compress (default: three quarters)")
-      .value("time", "TIME", "30s, 60m, 2h: what calibrating, about half of it, and scoring may take")
+      .value("time", "TIME", "time limit, such as 30s, 60m or 2h (calibration may use about half)")
       .flag("no-early-stop", "score every cell on every document")
       .formerly("full")
       .value("timed-tokens", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
