@@ -142,6 +142,7 @@ TEST(AblationChart, DrawsAnyShape) {
   EXPECT_THAT(words("none", {0, 1}, {{0, 0}, {0, 0}}), Contains("none"));
   EXPECT_THAT(words("huge", {0}, {{1e308, -1e308, 1e-308}}), Contains("huge"));
   std::vector<std::vector<double>> delta;
+  delta.reserve(40);
   for (int layer = 0; layer < 40; ++layer) delta.emplace_back(22, 0.01 * layer - 0.1);
   EXPECT_THAT(words("many", first_numbers(40), delta), AllOf(Contains("36"), Contains("20")));
 }
