@@ -15,7 +15,7 @@ void add(Steps& columns, const StepGains& steps) {
   if (columns.tokens_by_channel) columns.tokens_by_channel->push_back(steps.tokens_by_channel);
 }
 
-/// Steps of a state, weighted or not.
+/// Returns the gains of one state by layer and by head, weighted or not.
 CodingGainResult::LayersAndHeads layers_and_heads(const std::vector<LayerGains>& gains, StateKind state,
                                                   bool weighted) {
   Steps none;

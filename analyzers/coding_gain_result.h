@@ -5,7 +5,7 @@
 
 namespace kvs {
 
-/// Every step by layer and head, its optimism, and the families of methods with their verdicts.
+/// Returns the gains of all steps by layer and head, their optimism, and the verdicts on the families of methods.
 CodingGainResult coding_gain_result(const ModelGains& gains);
 
 }  // namespace kvs

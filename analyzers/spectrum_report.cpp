@@ -83,7 +83,7 @@ std::vector<std::pair<std::string, draw::Chart>> charts_of(const Spectrum& spect
 }
 
 std::string tables_of(const Spectrum& spectrum) {
-  std::vector<std::vector<float>> values;  // owns what the arrays show
+  std::vector<std::vector<float>> values;  // owns the data of `arrays`
   std::vector<NamedArray> arrays;
   values.reserve(2 * spectrum.states.size());
   for (const bool with_sinks : {true, false}) {

@@ -11,19 +11,19 @@
 
 namespace kvs {
 
-/// All summaries, by layer and by head, of all tokens and without sinks, with and without DC.
-/// @param result  says already where the states come from
-/// @param gains   null: there is no `coding_gain`
+/// Returns `result` with all summaries by layer and by head, for all tokens and without sinks, with and without DC.
+/// @param result  describes the source of the states
+/// @param gains   null: the result has no `coding_gain`
 SpectrumResult spectrum_result(SpectrumResult result, const Spectrum& spectrum, const ModelGains* gains = nullptr);
 
-/// Names of the files that write_spectrum_report() makes, so that they can be checked before any work.
-/// @param gains  whether coding gains of layers will be there
+/// Returns the names of the files that write_spectrum_report() writes, so that they can be checked before any work.
+/// @param gains  true if the result will have coding gains
 std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings, bool gains = false);
 
-/// Writes spectrum.h5, the figures (SVG and, where rsvg-convert makes them, PNG) and, last, spectrum.json into
-/// `directory`, which must exist. All figures are drawn before the first file is in place; all files are whole, or none
-/// is there.
-/// @return a note where a PNG could not be made. @throws Error kConflict if one exists and !force; kEnvironment.
+/// Writes spectrum.h5, the figures (SVG, and PNG if rsvg-convert is available) and, last, spectrum.json into
+/// `directory`, which must exist. Draws all figures before it puts the first file in place. Writes all files
+/// completely, or none.
+/// @return a note if a PNG could not be made.  @throws Error kConflict if a file exists and !force; kEnvironment.
 std::string write_spectrum_report(const std::filesystem::path& directory, const Spectrum& spectrum,
                                   const SpectrumResult& result, bool force);
 

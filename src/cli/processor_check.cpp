@@ -3,13 +3,14 @@
 
 #include <cstring>
 
-// Part of each program. Compiled for any x86-64 processor, and run before everything else: what follows, constructors
-// of static objects included, is compiled for AVX2 and FMA, and would end in an illegal instruction without them.
+// Each program contains this check. It is compiled for any x86-64 processor and runs before all other code. The other
+// code, including constructors of static objects, is compiled for AVX2 and FMA, and would stop with an illegal
+// instruction on a processor without them.
 
 namespace {
 
 void write_text(const char* text) {
-  if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // there is nobody else to tell
+  if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;  // the error cannot be reported elsewhere
 }
 
 [[gnu::constructor(101)]] void require_avx2() {

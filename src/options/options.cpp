@@ -22,10 +22,10 @@ namespace {
   throw Error(ErrorCode::kUsage, "--" + name, "found '" + std::string(found) + "', expected " + expected);
 }
 
-/// Name for words that belong to no option; no command line is likely to contain it.
+/// Name for words that belong to no option. A command line is unlikely to contain this name.
 constexpr const char* kStray = "stray word";
 
-/// Words after it are values, whatever they begin with.
+/// All words after it are values, even if they begin with "-".
 constexpr const char* kEndOfOptions = "--";
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -46,7 +46,7 @@ void check_choice(const std::string& name, const std::string& value, std::span<c
   refuse(name, value, "one of " + expected + did_you_mean(value, known));
 }
 
-/// Parses "0,14-16" or "all", all below `count`; nullopt for another form.
+/// Parses "0,14-16" or "all" to indices below `count`. Returns nullopt for any other form.
 std::optional<std::set<std::size_t>> parse_indices(std::string_view text, std::size_t count) {
   std::set<std::size_t> chosen;
   if (text == "all") {
@@ -202,7 +202,7 @@ std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> Options::win
   const auto first = bound(std::string_view(range).substr(0, colon)),
              last = bound(std::string_view(range).substr(colon + 1));
   const bool comparable = first && last && (*first < 0) == (*last < 0);
-  if ((comparable && *first >= *last) || last == 0) refuse_range();  // selects nothing, whatever the text
+  if ((comparable && *first >= *last) || last == 0) refuse_range();  // selects no window of any text
   return {first, last};
 }
 
@@ -223,16 +223,16 @@ struct OptionTable::State {
   po::options_description hidden;
   std::map<std::string, std::string> standards;
   std::string positional_name, positional_help;
-  std::string described;  // option whose value has its own help
+  std::string described;  // option whose values have their own help
   std::function<std::string(const std::string& value)> describe;
   std::string last;                              // option that from() and required() modify
-  std::map<std::string, std::string> old_names;  // to the present names
+  std::map<std::string, std::string> old_names;  // old name -> current name
   std::map<std::string, std::pair<double, double>> ranges;
   std::set<std::string> wholes;
   std::vector<std::string> required;
   std::vector<std::function<void(const Options&)>> checks;
 
-  /// Replaces an option's old name with its present one.
+  /// Replaces an option's old name with its current name.
   void rename(std::string& word) const;
   /// Checks the value of a given option against its placeholder and its range.
   void check_value(const Options& options, const std::string& name) const;
@@ -360,7 +360,7 @@ OptionTable& OptionTable::positionals(const std::string& name, const std::string
 
 std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out) const {
   std::vector<std::string> words(arguments.begin(), arguments.end());
-  for (const std::string& word : words)  // outputs record the command, and JSON is UTF-8
+  for (const std::string& word : words)  // outputs record the command in JSON, which is UTF-8
     if (find_invalid_utf8(word) < word.size())
       throw Error(ErrorCode::kUsage, word, "found bytes that are not UTF-8, expected UTF-8 in names and values");
   const auto end_of_options = std::ranges::find(words, kEndOfOptions);
@@ -392,7 +392,7 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   std::string program, subcommand;
   usage >> program >> subcommand;
   result.command_ = program + ' ' + subcommand;
-  // --resume and --force are left out: a run that resumes or replaces files is the same run, with the same command.
+  // Omits --resume and --force: a run that resumes or replaces files records the same command.
   const auto values = std::ranges::find(words, kEndOfOptions);
   for (auto word = words.begin(); word != values; ++word)
     if (*word != "--resume" && *word != "--force") result.command_ += ' ' + shell_quoted(*word);

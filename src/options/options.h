@@ -30,15 +30,15 @@ class Options {
   /// Returns true if the command has an option of this name.
   bool takes(const std::string& name) const;
   const std::string& text(const std::string& name) const;
-  /// All values of a repeatable option, in order.
+  /// Returns all values of a repeatable option, in order.
   const std::vector<std::string>& list(const std::string& name) const;
   std::int64_t integer(const std::string& name, std::int64_t least, std::int64_t most) const;
-  /// The same, of numbers that are not below 0.
+  /// Like integer(), for non-negative numbers.
   std::size_t count(const std::string& name, std::int64_t least, std::int64_t most) const {
     return static_cast<std::size_t>(integer(name, least, most));
   }
   double real(const std::string& name, double least, double most) const;
-  /// A number above 0 and at most 1.
+  /// Returns a number above 0 and at most 1.
   double share(const std::string& name) const;
   const std::string& choice(const std::string& name, std::span<const std::string_view> allowed) const;
   bool on_off(const std::string& name) const;
@@ -51,14 +51,15 @@ class Options {
   /// Parses "A:B"; either bound may be missing.
   std::pair<std::optional<std::int64_t>, std::optional<std::int64_t>> window_range(const std::string& name) const;
 
-  /// Options whose values are files or folders (FILE, DIR or PATH in --help). A word without an option may be one, too.
+  /// Returns the options whose values are files or folders (FILE, DIR or PATH in --help). Positional arguments can also
+  /// be paths.
   const std::set<std::string>& paths() const noexcept { return paths_; }
-  /// The command line as recorded in outputs: quoted for a shell, without --resume and --force.
+  /// Returns the command line as recorded in outputs: quoted for a shell, without --resume and --force.
   const std::string& command() const noexcept { return command_; }
-  /// command() with --resume.
+  /// Returns command() with --resume.
   const std::string& resumed_command() const noexcept { return resumed_command_; }
-  /// Returns the options that change results, by name, with defaults: a resumed run must have the same. Not included:
-  /// options of the run itself (--threads, --resume, --force, --quiet, --json, --no-lock) and paths.
+  /// Returns the options that change results, by name, with defaults. A resumed run must have equal values. Excludes
+  /// paths and the options of the run itself (--threads, --resume, --force, --quiet, --json, --no-lock).
   std::map<std::string, std::vector<std::string>> result_options() const;
 
  private:
@@ -69,7 +70,7 @@ class Options {
   std::map<std::string, std::string> forms_;  // placeholder of each option
 };
 
-/// Names of options, for the length of a call.
+/// A view of option names. Use it only as a function argument: the names must outlive the view.
 class OptionNames : public std::span<const std::string_view> {
  public:
   OptionNames(std::initializer_list<std::string_view> names) : span(names.begin(), names.size()) {}
@@ -77,13 +78,13 @@ class OptionNames : public std::span<const std::string_view> {
   template <std::size_t N>
   OptionNames(const std::array<std::string_view, N>& names) : span(names) {}  // NOLINT(google-explicit-constructor)
 };
-/// @throws Error kUsage "--NAME: cannot be combined with BESIDE" for the first of `names` that stands on the command
-/// line.
+/// @throws Error kUsage "--NAME: cannot be combined with BESIDE" for the first of `names` on the command line.
 void refuse_options(const Options& options, OptionNames names, std::string_view beside);
-/// @throws Error kUsage "--NAME: needs --A or --B" for the first of `names` that stands on the command line if none of
-/// `partners` is there.
+/// @throws Error kUsage "--NAME: needs --A or --B" for the first of `names` on the command line if none of `partners`
+/// is given.
 void require_partner(const Options& options, OptionNames names, OptionNames partners);
-/// Refuses `--text -`, which can be read once, where `reader` reads the text a second time. @throws Error kUsage
+/// Rejects `--text -` if `reader` reads the text a second time, because standard input can be read only once.
+/// @throws Error kUsage
 void refuse_standard_input(const Options& options, const std::string& reader);
 /// @throws Error kUsage "missing option --NAME FORM".
 [[noreturn]] void miss_option(const std::string& name, const std::string& form);
@@ -109,20 +110,22 @@ class OptionTable {
   OptionTable& whole(double least);
   /// Sets the range of the last option: one number, or a LIST of whole numbers.
   OptionTable& from(double least, double most = std::numeric_limits<double>::infinity());
-  /// Reads the last option under `name`, its name in version 0.1, too, with a note.
+  /// Accepts the last option also under `name`, its name in version 0.1, and prints a note.
   OptionTable& formerly(const std::string& name);
   /// Makes the last option required.
   OptionTable& required();
   /// Makes `--help` with the last option print only what `describe` returns for the option's value.
   OptionTable& describes(std::function<std::string(const std::string& value)> describe);
-  /// Adds a check at the end of parse(). Checks read no files, so a command has no lock or output when one throws.
+  /// Adds a check at the end of parse(). Checks must not read files. When a check throws, the command has no lock or
+  /// output.
   OptionTable& check(std::function<void(const Options&)> check);
   /// Adds a required argument without a name.
   OptionTable& positional(const std::string& name, const std::string& help);
   /// Like positional(), for one or more arguments.
   OptionTable& positionals(const std::string& name, const std::string& help);
 
-  /// Checks options and the forms of their values before it answers --help, so that --help can test a command line.
+  /// Parses a command line. Checks the options and the forms of their values before --help is handled, so that --help
+  /// can test a command line.
   /// @return nullopt if --help was given (the help has been printed to `out`).  @throws Error kUsage.
   std::optional<Options> parse(Arguments arguments, std::ostream& out) const;
 
@@ -134,7 +137,8 @@ class OptionTable {
   std::unique_ptr<State> state_;
 };
 
-/// is_help(): `word` is --help or -h. asks_for_help(): one of `words` before "--" is.
+/// is_help(): returns true if `word` is --help or -h. asks_for_help(): returns true if a word before "--" is --help or
+/// -h.
 bool is_help(std::string_view word) noexcept;
 bool asks_for_help(Arguments words) noexcept;
 

@@ -10,7 +10,7 @@
 namespace kvs {
 namespace {
 
-/// Ascending indices as --layers takes them: 0-4,6.
+/// Formats ascending indices in the form of --layers: 0-4,6.
 std::string index_ranges(const std::vector<std::size_t>& indices) {
   std::string text;
   for (std::size_t n = 0; n < indices.size();) {
@@ -23,7 +23,7 @@ std::string index_ranges(const std::vector<std::size_t>& indices) {
   return text;
 }
 
-/// The chunks that matter most, and how many do not.
+/// Writes the chunks with the largest Δ, and the number of chunks with |Δ| below 0.1 %.
 void write_extremes(const AblationResult& ablation, std::ostream& text) {
   struct Cell {
     double delta;
@@ -40,11 +40,11 @@ void write_extremes(const AblationResult& ablation, std::ostream& text) {
   text << "  chunks that matter most:";
   for (std::size_t n = 0; n < std::min<std::size_t>(3, cells.size()); ++n)
     text << (n > 0 ? "," : "") << " layer " << cells[n].layer << " chunk " << cells[n].chunk << " (+"
-         << 100.0L * cells[n].delta << " %)";  // which may be the largest double
+         << 100.0L * cells[n].delta << " %)";  // long double: delta may be the largest double
   text << "\n  chunks whose loss changes perplexity by less than 0.1 %: " << harmless << " of " << cells.size() << '\n';
 }
 
-/// What the race spent, and every chunk that it left open.
+/// Writes the number of passes of a race and all undecided chunks.
 void write_race(const FaedkvResult& found, std::ostream& text) {
   constexpr std::size_t kLineWidth = 110;
   const AblationResult& ablation = found.ablation;

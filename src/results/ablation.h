@@ -11,7 +11,8 @@
 
 namespace kvs {
 
-/// How perplexity changes when one layer loses one chunk of its spectrum: `calibration.ablation` of a faedkv config.
+/// The change of perplexity when one chunk of one layer's spectrum is removed: `calibration.ablation` of a faedkv
+/// config.
 struct AblationResult {
   using Interval = std::optional<std::pair<double, double>>;
   std::string protocol, key_space;
@@ -19,15 +20,17 @@ struct AblationResult {
   std::vector<std::size_t> layers;
   std::size_t scored_per_document = 0;
   std::optional<double> ppl_base = {};     // of the unchanged model
-  double nll_base = 0, nll_error = 0;      // mean of all scored tokens, nats, and its standard error over documents
+  double nll_base = 0, nll_error = 0;      // mean over all scored tokens (nats), and its standard error over documents
   std::vector<std::vector<double>> delta;  // [layer][chunk]: (PPL − PPL_base) / PPL_base over the chunk's documents
-  /// [layer][chunk]: 95 % interval of Δ over documents; none below two documents. Student's t on the paired difference
-  /// of a document's mean NLL, mapped by exp(·) − 1.
+  /// [layer][chunk]: 95 % interval of Δ over documents; nullopt for fewer than two documents. Student's t interval of
+  /// the paired differences of the documents' mean NLLs, mapped by exp(·) − 1.
   std::vector<std::vector<Interval>> interval;
-  // Races only:
-  std::optional<std::vector<std::vector<std::size_t>>> documents = {};  // [layer][chunk]: how many it was ablated in
-  std::optional<double> confidence = {};                                // of one comparison of two chunks
-  std::optional<std::vector<std::vector<std::size_t>>> undecided = {};  // [layer]: chunks never clear of the threshold
+  // Set only for races:
+  std::optional<std::vector<std::vector<std::size_t>>> documents =
+      {};                                 // [layer][chunk]: number of documents that it was ablated in
+  std::optional<double> confidence = {};  // of a single comparison of two chunks
+  std::optional<std::vector<std::vector<std::size_t>>> undecided =
+      {};  // [layer]: chunks that were never separated from the threshold
 
   static void fields(auto& of, auto&& field) {
     field("protocol", of.protocol)("key_space", of.key_space)("chunks", of.chunks)("layers", of.layers);
@@ -40,11 +43,11 @@ struct AblationResult {
     field.absent_or("confidence", of.confidence);
     field.absent_or("undecided", of.undecided);
   }
-  /// A map has a row for each layer and a column for each chunk.
+  /// Checks that each map has a row for each layer and a column for each chunk.
   static void check(const AblationResult& of, const JsonCursor& json);
 };
 
-/// `quality` of a faedkv config: what the kept chunks do on the calibration documents.
+/// `quality` of a faedkv config: the loss on the calibration documents with only the kept chunks.
 struct FaedkvQuality {
   struct Point {
     std::size_t chunks = 0;
@@ -59,8 +62,8 @@ struct FaedkvQuality {
   double nll_full = 0;
   std::optional<double> ppl;
   double nll_mean = 0, nll_error = 0;
-  double keep = 0;                          // share of the chunks
-  std::optional<std::vector<Point>> sweep;  // of several chunk counts
+  double keep = 0;                          // share of the chunks that are kept
+  std::optional<std::vector<Point>> sweep;  // the loss for several numbers of kept chunks
   static void fields(auto& of, auto&& field) {
     field("text", of.text)("ppl_full", of.ppl_full)("nll_full", of.nll_full)("ppl", of.ppl)("nll_mean", of.nll_mean)(
         "nll_error", of.nll_error)("keep", of.keep);
@@ -68,16 +71,16 @@ struct FaedkvQuality {
   }
 };
 
-/// What a FAEDKV calibration found.
+/// The result of a FAEDKV calibration.
 struct FaedkvResult {
   AblationResult ablation;
   FaedkvQuality quality;
-  std::vector<std::vector<std::size_t>> kept;  // [layer]: chunks
-  std::size_t passes = 0, full_passes = 0;     // made, and those of a full table
+  std::vector<std::vector<std::size_t>> kept;  // [layer]: the chunks that are kept
+  std::size_t passes = 0, full_passes = 0;     // passes that were made; passes that a full table takes
 };
 std::string to_text(const FaedkvResult& found);
 
-/// Δ of one layer mapped linearly so that its least is 0 and its largest 1; all 0 if they are equal.
+/// Maps Δ of one layer linearly to [0, 1]. Returns zeros if all values are equal.
 std::vector<double> scaled_to_unit(std::span<const double> delta);
 
 }  // namespace kvs

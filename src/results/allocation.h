@@ -10,20 +10,21 @@
 
 namespace kvs {
 
-/// Settings for a byte budget, what was tried and what documents held out said: `calibration.allocation` of a config.
+/// The settings for a byte budget, the trials, and the losses on held-out documents: `calibration.allocation` of a
+/// config.
 struct AllocationResult {
-  /// Of the winner from another contender on the documents held out.
+  /// The change from another contender to the winner on the held-out documents.
   struct Change {
-    double difference = 0;                              // of mean NLLs, nats
-    std::optional<std::pair<double, double>> interval;  // 95 %, of the change of perplexity
+    double difference = 0;                              // difference of the mean NLLs, nats
+    std::optional<std::pair<double, double>> interval;  // 95 % interval of the change of perplexity
     static void fields(auto& of, auto&& field) { field("difference", of.difference)("interval", of.interval); }
   };
   struct Contender {
     std::string name;  // layers, uniform or standard
     std::size_t bytes = 0;
     Json parameters;
-    std::optional<MeanLoss> loss = {};  // where documents were held out
-    std::optional<Change> change = {};  // not of the winner
+    std::optional<MeanLoss> loss = {};  // set if documents were held out
+    std::optional<Change> change = {};  // not set for the winner
     static void fields(auto& of, auto&& field) {
       field("name", of.name)("bytes", of.bytes)("parameters", of.parameters);
       field.inlined("ppl", of.loss);
@@ -33,8 +34,8 @@ struct AllocationResult {
   struct Trial {
     Json parameters;
     std::size_t documents = 0;
-    std::optional<double> divergence;       // mean over the documents; null where a pass met NaN or infinity
-    std::optional<std::string> error = {};  // then why
+    std::optional<double> divergence;       // mean over the documents; null if a pass produced NaN or infinity
+    std::optional<std::string> error = {};  // the reason for a null divergence
     static void fields(auto& of, auto&& field) {
       field("parameters", of.parameters)("documents", of.documents)("divergence", of.divergence);
       field.absent_or("error", of.error);
@@ -42,11 +43,11 @@ struct AllocationResult {
   };
   std::string winner;
   std::size_t held_documents = 0;
-  std::vector<Contender> contenders;  // the winner first
+  std::vector<Contender> contenders;  // the winner is first
   std::vector<Trial> trials;          // best first
-  std::size_t measured = 0;           // losses of single documents that it took
+  std::size_t measured = 0;           // number of single-document losses that were measured
   std::optional<std::string> verdict = {};
-  std::optional<std::string> llama_cpp_cuda = {};  // which builds run the winner's types
+  std::optional<std::string> llama_cpp_cuda = {};  // the llama.cpp builds that support the winner's types
   static void fields(auto& of, auto&& field) {
     field("winner", of.winner)("held_documents", of.held_documents)("contenders", of.contenders)("trials", of.trials)(
         "measured", of.measured);
@@ -55,7 +56,7 @@ struct AllocationResult {
   }
 };
 
-/// `quality` of such a config: the winner on the documents held out.
+/// `quality` of a config with `calibration.allocation`: the winner's loss on the held-out documents.
 struct AllocationQuality {
   std::string text = "documents held out";
   MeanLoss loss;

@@ -24,7 +24,7 @@ double mean_of(const std::vector<double>& values) {
   return mean;
 }
 
-/// "0.08 bit of k_pre and 0.06 bit of v", or shares in per cent.
+/// Formats "0.08 bit of k_pre and 0.06 bit of v", or shares in percent.
 std::string saved(const FamilyFinding& finding) {
   std::string text;
   for (const StateKind state : kStateKinds) {
@@ -37,7 +37,7 @@ std::string saved(const FamilyFinding& finding) {
   return text;
 }
 
-/// "0.01/0.02", of the block lengths; "-" without them.
+/// Formats the means by block length: "0.01/0.02", or "-" without block lengths.
 std::string block_means(const std::optional<std::vector<std::vector<double>>>& layers) {
   std::string text;
   for (std::size_t block = 0; layers && block < layers->front().size(); ++block) {
@@ -61,7 +61,7 @@ std::string table_row(const CodingGainResult::States& states, StateKind state) {
   return line.data();
 }
 
-/// Places in the colours of series: the mean in grey, then from cold to warm.
+/// Indices into the series colours: grey for the mean, then from cold to warm.
 constexpr std::array<std::size_t, kGainSteps> kStepColours{7, 5, 0, 2, 1, 4};
 
 draw::Panel stacked_panel(StateKind state, const CodingGainResult::States& states,

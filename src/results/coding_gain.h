@@ -12,7 +12,7 @@
 
 namespace kvs {
 
-/// Families of methods, by where they find what they save.
+/// Families of compression methods, by the redundancy that they use.
 enum class MethodFamily { kMean, kTokens, kChannels, kTransform, kLowRank, kJoint, kPlain };
 template <>
 inline constexpr std::array<std::string_view, 7> kJsonNames<MethodFamily>{"mean",     "tokens", "channels", "transform",
@@ -21,12 +21,13 @@ enum class FamilyVerdict { kPays, kHardlyPays, kCannotPay };
 template <>
 inline constexpr std::array<std::string_view, 3> kJsonNames<FamilyVerdict>{"can pay", "can hardly pay", "cannot pay"};
 
-/// What a family can save, in bits a real of each state (low_rank: shares of components without bits; plain: what all
-/// others find together, which quantisation as it is leaves).
+/// The bits per value that a family can save for each state. For low_rank: the share of components that get no bits.
+/// For plain: the total savings of all other families, which plain quantisation does not use.
 struct FamilyFinding {
   MethodFamily family = MethodFamily::kMean;
-  StateMembers<double> saves = {};                    // k_pre, v; joint: of both, under each
-  FamilyVerdict verdict = FamilyVerdict::kCannotPay;  // of the larger; plain: cannot pay where it leaves much
+  StateMembers<double> saves = {};  // k_pre and v; for joint, both members hold the savings of the joint transform
+  FamilyVerdict verdict = FamilyVerdict::kCannotPay;  // from the larger of the two savings; plain cannot pay if it
+                                                      // leaves large savings unused
   std::string words = {};                             // family_words()
 
   static void fields(auto& of, auto&& field) {
@@ -34,13 +35,13 @@ struct FamilyFinding {
   }
 };
 
-/// Coding gains of a model's layers, in bits a real (docs/spectra.md).
+/// Coding gains of a model's layers, in bits per value (docs/spectra.md).
 struct CodingGainResult {
-  /// A list for each step, by layer or by head.
+  /// One list for each step, indexed by layer or by head.
   struct Steps {
     std::vector<double> mean = {}, channels = {}, head = {};
     std::optional<std::vector<std::vector<double>>> tokens = {}, tokens_by_channel = {};  // [..][block length]
-    std::optional<std::vector<std::optional<double>>> layer = {};                         // by layer only
+    std::optional<std::vector<std::optional<double>>> layer = {};                         // only for lists by layer
     std::optional<std::vector<double>> idle_share = {};
 
     static void fields(auto& of, auto&& field) {
@@ -53,12 +54,12 @@ struct CodingGainResult {
   };
   struct LayersAndHeads {
     Steps layers = {};
-    std::vector<Steps> heads = {};  // [layer], lists by head
+    std::vector<Steps> heads = {};  // [layer]; lists are indexed by head
     static void fields(auto& of, auto&& field) { field("layers", of.layers)("heads", of.heads); }
   };
   struct State {
     LayersAndHeads all = {};
-    std::optional<LayersAndHeads> weighted = {};  // where errors cost what they do in use
+    std::optional<LayersAndHeads> weighted = {};  // with errors weighted by their cost in use
     static void fields(auto& of, auto&& field) {
       field.inlined(of.all);
       field.absent_or("weighted", of.weighted);
@@ -66,13 +67,13 @@ struct CodingGainResult {
   };
   struct States {
     StateMembers<State> states = {};
-    std::vector<std::optional<double>> joint = {};  // [layer] one KLT of keys and values
+    std::vector<std::optional<double>> joint = {};  // [layer]: gain of one KLT over keys and values
     static void fields(auto& of, auto&& field) {
       field.inlined(of.states);
       field("joint", of.joint);
     }
   };
-  /// What white noise would seem to save.
+  /// The savings that would be measured on white noise.
   struct Optimism {
     double channels = 0, head = 0, layer = 0, joint = 0;
     std::vector<double> tokens = {};  // [block length]
@@ -93,7 +94,7 @@ struct CodingGainResult {
   std::size_t tokens = 0, first_token = 0, kv_heads = 0, head_dim = 0;
   double finest_bits = 0;
   std::vector<std::string> left_out = {};
-  std::optional<Measured> measured = {};  // nothing with too few tokens
+  std::optional<Measured> measured = {};  // nullopt if there are too few tokens
 
   static void fields(auto& of, auto&& field) {
     field("tokens", of.tokens)("first_token", of.first_token)("kv_heads", of.kv_heads)("head_dim", of.head_dim)(
@@ -102,21 +103,24 @@ struct CodingGainResult {
   }
 };
 
-/// One after the other, in the order of a coder. `tokens` is the longest block.
+/// The steps of a coder, in order. kTokens uses the longest block.
 enum class GainStep { kMean, kChannels, kHead, kLayer, kJoint, kTokens };
 inline constexpr std::size_t kGainSteps = 6;
-/// "mean subtracted", "bits by channel", ….
+/// Returns the step in words: "mean subtracted", "bits by channel", ….
 std::string_view words_of(GainStep step) noexcept;
-/// The gain of each layer; nothing of a step that was not measured. @param joint  of both states, or null
+/// Returns the gain of each layer; an empty list if the step was not measured.
+/// @param joint  gains of the joint KLT, or null
 std::vector<double> gains_of(const CodingGainResult::Steps& layers, GainStep step,
                              const std::vector<std::optional<double>>* joint);
 
-/// What a finding says, in a sentence. @param block  the longest block of tokens  @param rate  of low_rank, bits a real
+/// Describes a finding in one sentence.
+/// @param block  tokens of the longest block
+/// @param rate   the rate of low_rank, bits per value
 std::string family_words(const FamilyFinding& finding, std::size_t block, double rate);
-/// The means over layers as a table, then a sentence for each family of methods.
+/// Returns a table of the means over layers, followed by one sentence for each family of methods.
 std::string to_text(const CodingGainResult& result);
-/// What each step saves by layer once the means are gone, stacked, in a panel for k_pre and one for v; the joint KLT
-/// stands in both. Needs `measured`.
+/// Draws the savings of each step by layer with the means removed, as stacked bars: one panel for k_pre and one for v.
+/// Both panels show the joint KLT. `result.measured` must be set.
 draw::Chart coding_gain_chart(const std::string& heading, const std::vector<std::size_t>& layers,
                               const CodingGainResult& result);
 

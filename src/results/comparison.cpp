@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// "  q8_0                              ", the beginning of a line.
+/// Formats the start of a line: "  q8_0                              ".
 std::string label_text(const std::string& label) { return text_of("  %-34s", label.c_str()); }
 
 std::string cell_line(const ComparedCell& cell) {
@@ -30,7 +30,7 @@ std::string cell_line(const ComparedCell& cell) {
   return text + '\n';
 }
 
-/// The cells by budget, documents and divergence.
+/// Formats the cells, ordered by budget, documents and divergence.
 std::string cells_text(const ComparisonResult& result) {
   std::vector<const ComparedCell*> order;
   for (const ComparedCell& cell : result.cells) order.push_back(&cell);
@@ -49,7 +49,7 @@ std::string cells_text(const ComparisonResult& result) {
   return text;
 }
 
-/// The bytes that all sequences share.
+/// Describes the bytes that all sequences share.
 std::string shared_text(const std::vector<ComparedCell>& cells) {
   std::string text;
   for (const ComparedCell& cell : cells) {

@@ -16,12 +16,12 @@
 
 namespace kvs {
 
-/// What the samples of an interval are.
+/// The unit of an interval's samples.
 enum class Samples { kDocuments, kParts };
 template <>
 inline constexpr std::array<std::string_view, 2> kJsonNames<Samples>{"documents", "parts"};
 
-/// A mean ratio with its 95 % interval, null for one sample.
+/// A mean ratio with its 95 % interval; the interval is null for one sample.
 struct SampledRatio {
   double mean = 1;
   draw::Interval interval = {};
@@ -31,12 +31,12 @@ struct SampledRatio {
     field("mean", ratio.mean)("interval", ratio.interval)("over", ratio.over);
   }
   static void check(const SampledRatio& ratio, const JsonCursor& json);
-  /// Whether the interval lies above 1, and whether it excludes 1.
+  /// is_above(): returns true if the interval lies above 1. is_clear(): returns true if the interval excludes 1.
   bool is_above() const { return interval && interval->first > 1; }
   bool is_clear() const { return is_above() || (interval && interval->second < 1); }
 };
 
-/// A cell's losses relative to another cell's, on the documents that both have.
+/// The losses of one cell relative to another cell, on the documents that both were scored on.
 struct RelativeLoss {
   std::size_t documents = 0;
   SampledRatio ppl, kl;
@@ -44,10 +44,10 @@ struct RelativeLoss {
   static void fields(auto& loss, auto&& field) { field("documents", loss.documents)("ppl", loss.ppl)("kl", loss.kl); }
 };
 
-/// How a cache answers the questions of a task.
+/// The results of a cache on the questions of a task.
 struct Retrieval {
   std::string task;
-  double accuracy = 0, log_likelihood = 0;  // nats a token of the answer
+  double accuracy = 0, log_likelihood = 0;  // nats per answer token
   std::size_t questions = 0;
   std::optional<LikelihoodDifference> difference = {};  // from the full cache
 
@@ -58,28 +58,28 @@ struct Retrieval {
   }
 };
 
-/// What a cell's cache held and lost on the documents that it was scored on.
+/// The size and the losses of a cell's cache on the documents that it was scored on.
 struct ScoredLoss {
-  /// Perplexity relative to the full cache's.
+  /// Perplexity divided by the full cache's perplexity.
   struct Ratio {
     draw::Interval interval = {};  // 95 %
     Samples over = Samples::kDocuments;
-    std::optional<double> ppl = {};  // null beyond a double
+    std::optional<double> ppl = {};  // null if it overflows a double
     double nll_difference = 0;
 
     static void fields(auto& ratio, auto&& field) {
       field("interval", ratio.interval)("over", ratio.over)("ppl", ratio.ppl)("nll_difference", ratio.nll_difference);
     }
     static void check(const Ratio& ratio, const JsonCursor& json);
-    /// The relative change of perplexity, and its interval.
+    /// The relative change of perplexity and its interval.
     std::optional<double> change() const { return ppl ? std::optional(*ppl - 1) : std::nullopt; }
     draw::Interval change_interval() const {
       return interval ? draw::Interval(std::pair(interval->first - 1, interval->second - 1)) : std::nullopt;
     }
   };
-  double bytes_ratio = 0;  // of the full cache
+  double bytes_ratio = 0;  // bytes divided by the full cache's bytes
   std::size_t tokens_scored = 0;
-  std::optional<double> ppl = {};  // null beyond a double
+  std::optional<double> ppl = {};  // null if it overflows a double
   double nll_mean = 0, kl = 0, top1 = 0;
   Ratio ratio = {};
 
@@ -89,23 +89,23 @@ struct ScoredLoss {
   }
 };
 
-/// A cache at a budget.
+/// One configuration of a cache at one budget.
 struct ComparedCell {
   std::string label, method;
-  std::optional<std::string> type = {};  // that its rows are stored in
-  double budget = 0;                     // share of the full cache's bytes
+  std::optional<std::string> type = {};  // storage type of the rows
+  double budget = 0;                     // as a share of the full cache's bytes
   Json settings = Json::object();
   std::optional<std::string> config = {};
   bool calibrated = false;
-  std::size_t shared_bytes = 0;  // that all sequences share
-  std::size_t documents = 0;     // that it was scored on
+  std::size_t shared_bytes = 0;  // bytes shared by all sequences
+  std::size_t documents = 0;     // number of documents that it was scored on
   bool stopped = false, front = false;
   std::optional<Retrieval> retrieval = {};
-  std::optional<std::string> error = {};  // why it has no scores
-  std::optional<double> needs = {};       // the least share of the bytes that it takes, where that is why
+  std::optional<std::string> error = {};  // the reason for missing scores
+  std::optional<double> needs = {};       // smallest possible share of the bytes, if it exceeds the budget
   std::optional<ScoredLoss> loss = {};
-  std::optional<RelativeLoss> over_standard = {};  // of calibrated settings, from the paper's
-  std::optional<RelativeLoss> over_best = {};      // from the least divergence of its budget
+  std::optional<RelativeLoss> over_standard = {};  // calibrated settings relative to the paper's settings
+  std::optional<RelativeLoss> over_best = {};      // relative to the cell of least divergence at the same budget
 
   static void fields(auto& cell, auto&& field) {
     field("label", cell.label)("method", cell.method)("type", cell.type)("budget", cell.budget)(
@@ -144,7 +144,7 @@ struct BestChoice {
   }
 };
 
-/// The smallest cell of the front that costs no more than a loss of perplexity.
+/// The smallest cell of the front whose loss of perplexity is at most `loss`.
 struct SmallestChoice {
   double loss = 0;
   std::optional<std::size_t> cell = {};
@@ -156,7 +156,7 @@ struct SmallestChoice {
   }
 };
 
-/// What no time was left for.
+/// The work that was skipped because the time limit was reached.
 struct LeftOut {
   struct Calibration {
     std::string label;
@@ -168,7 +168,7 @@ struct LeftOut {
   };
   std::vector<Calibration> calibrations = {};
   std::size_t unscored = 0,
-              shortened = 0;  // cells without scores, and with fewer documents though none had beaten them
+              shortened = 0;  // cells without scores; undominated cells scored on fewer documents
   std::optional<std::string> verdict = {};
 
   static void fields(auto& left, auto&& field) {
@@ -181,10 +181,10 @@ struct LeftOut {
 struct ComparisonResult {
   struct Calibration {
     std::vector<std::string> text_sha256;
-    std::size_t tokens = 0;                           // of a document
-    std::size_t documents = 0;                        // the most that a method was calibrated on
-    std::size_t given = 0;                            // documents of the text
-    std::map<std::string, std::size_t> methods = {};  // documents that each method was calibrated on
+    std::size_t tokens = 0;                           // tokens of one document
+    std::size_t documents = 0;                        // largest number of documents used by any method
+    std::size_t given = 0;                            // number of documents in the text
+    std::map<std::string, std::size_t> methods = {};  // number of documents used by each method
 
     static void fields(auto& calibration, auto&& field) {
       field("text_sha256", calibration.text_sha256)("tokens", calibration.tokens)("documents", calibration.documents)(
@@ -203,14 +203,14 @@ struct ComparisonResult {
   std::optional<Calibration> calibration = {};
   std::optional<std::vector<std::string>> calibration_text_sha256 = {};
   InputDigests inputs = {};
-  std::size_t documents = 0, prefix = 0, tokens = 0;  // tokens: of a document
+  std::size_t documents = 0, prefix = 0, tokens = 0;  // tokens: length of one document
   FullCache full = {};
   std::vector<double> budgets = {};  // descending
   std::vector<ComparedCell> cells = {};
   std::vector<BestChoice> best = {};
   std::vector<SmallestChoice> smallest = {};
   LeftOut left_out = {};
-  bool timed = false;  // whether FILE_speed.json has the front's speeds
+  bool timed = false;  // true if FILE_speed.json was written with the front's speeds
 
   static void fields(auto& result, auto&& field) {
     field.inlined(result.head);
@@ -222,11 +222,11 @@ struct ComparisonResult {
         "left_out", result.left_out)("timed", result.timed);
   }
   static void check(const ComparisonResult& result, const JsonCursor& json);
-  /// The documents of the cells that were scored on most.
+  /// Returns the largest number of documents that any cell was scored on.
   std::size_t max_documents() const;
 };
 
-/// How fast the front of a comparison decodes: the content of FILE_speed.json.
+/// Decoding speeds of a comparison's front: the content of FILE_speed.json.
 struct ComparisonSpeeds {
   struct Cell {
     std::string label;
@@ -247,15 +247,15 @@ struct ComparisonSpeeds {
   }
 };
 
-/// A line for each cell, by budget and divergence, the best of each budget and the smallest of each loss, and what the
-/// front retrieves and how fast it decodes.
+/// Returns a line for each cell ordered by budget and divergence, the best cell of each budget, the smallest cell of
+/// each loss, and the retrieval results and decoding speeds of the front.
 std::string to_text(const ComparisonResult& result, const std::optional<ComparisonSpeeds>& speeds);
 
-/// The cells by bytes and divergence. Cells of fewer documents than the front's are left out.
-/// @param told  words of a cell, or none
+/// Returns the cells as points of bytes and divergence. Omits cells that were scored on fewer documents than the front.
+/// @param told  returns the description of a cell; may be empty
 std::vector<TradePoint> trade_points(const ComparisonResult& result,
                                      const std::function<std::string(const ComparedCell&)>& told = {});
-/// @param methods  in the order of their looks
+/// @param methods  determines the order in which colours and marks are assigned
 draw::Chart comparison_chart(const ComparisonResult& result, std::span<const std::string> methods);
 
 }  // namespace kvs

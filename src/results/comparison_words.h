@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// As printf.
+/// Formats like printf; the text is truncated to 255 bytes.
 template <class... Arguments>
 std::string text_of(const char* format, Arguments... arguments) {
   char text[256];
@@ -16,17 +16,17 @@ std::string text_of(const char* format, Arguments... arguments) {
   return text;
 }
 
-/// "1.0184", a cell's perplexity relative to the full cache's, or "e^812.3" where no double holds it.
+/// Formats a cell's perplexity relative to the full cache: "1.0184", or "e^812.3" if it overflows a double.
 inline std::string times_text(const ScoredLoss::Ratio& ratio) {
   return ratio.ppl ? text_of("%.4f", *ratio.ppl) : exponential_text(ratio.nll_difference);
 }
 
-/// `value` as `number` says, a format for one double, or briefly where it is huge.
+/// Formats `value` with the printf format `number` for one double, or with "%.3g" from 1e6 on.
 inline std::string number_text(const char* number, double value) {
   constexpr double kHuge = 1e6;
   return text_of(value < kHuge ? number : "%.3g", value);
 }
-/// " (0.9997–1.0367)", or nothing.
+/// Formats " (0.9997–1.0367)"; returns "" without an interval.
 inline std::string interval_text(const draw::Interval& interval, const char* number) {
   if (!interval) return "";
   return " (" + number_text(number, interval->first) + "–" + number_text(number, interval->second) + ")";

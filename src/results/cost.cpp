@@ -87,13 +87,13 @@ CostTable faedkv_table(const CostResult::Faedkv& of) {
   return table;
 }
 
-/// Characters, not bytes.
+/// Returns the width in characters, not in bytes.
 std::size_t width_of(const std::string& text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// The title, then the cells, set right, each column as wide as its widest.
+/// Formats the title and the cells. Columns are right-aligned and as wide as their widest cell.
 std::string table_text(const CostTable& table) {
   std::vector<std::vector<std::string>> lines{table.columns};
   for (const auto& row : table.rows) {

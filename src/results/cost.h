@@ -9,7 +9,7 @@
 
 namespace kvs {
 
-/// What the methods cost by their papers' arithmetic (docs/cost.md), for one geometry.
+/// The cost of the methods for one geometry, computed with the formulas of their papers (docs/cost.md).
 struct CostResult {
   struct Geometry {
     std::string name;
@@ -23,7 +23,7 @@ struct CostResult {
     struct Row {
       std::size_t tokens = 0;
       double full_tflops = 0, dropping_tflops = 0, freqkv_tflops = 0, transform_tflops = 0;
-      std::vector<std::size_t> compressions;  // of each of `gammas`
+      std::vector<std::size_t> compressions;  // one value for each of `gammas`
       static void fields(auto& of, auto&& field) {
         field("tokens", of.tokens)("full_tflops", of.full_tflops)("dropping_tflops", of.dropping_tflops)(
             "freqkv_tflops", of.freqkv_tflops)("transform_tflops", of.transform_tflops)("compressions",
@@ -31,7 +31,7 @@ struct CostResult {
       }
     };
     std::size_t cache_size = 0, sinks = 0;
-    double gamma = 0;  // of the FLOPs
+    double gamma = 0;  // γ that the FLOPs are computed for
     std::vector<double> gammas;
     std::vector<Row> rows;
     static void fields(auto& of, auto&& field) {
@@ -41,7 +41,7 @@ struct CostResult {
   struct Lagkv {
     struct Row {
       std::size_t tokens = 0, lag = 0;
-      std::vector<std::size_t> held;  // tokens, of each of `ratios`
+      std::vector<std::size_t> held;  // tokens, one value for each of `ratios`
       static void fields(auto& of, auto&& field) { field("tokens", of.tokens)("lag", of.lag)("held", of.held); }
     };
     std::size_t sinks = 0;
@@ -71,7 +71,7 @@ struct CostResult {
   struct Faedkv {
     struct Row {
       std::size_t tokens = 0, bins = 0;
-      std::vector<std::size_t> kept_bins;  // of each of `shares`
+      std::vector<std::size_t> kept_bins;  // one value for each of `shares`
       std::vector<double> bytes_ratio;
       static void fields(auto& of, auto&& field) {
         field("tokens", of.tokens)("bins", of.bins)("kept_bins", of.kept_bins)("bytes_ratio", of.bytes_ratio);
@@ -97,10 +97,10 @@ struct CostResult {
   }
 };
 
-/// A method's numbers as text and page show them.
+/// One method's numbers, formatted for the terminal and the HTML page.
 struct CostTable {
   struct Cell {
-    std::string text, page;  // the words of either
+    std::string text, page;  // formatted for the terminal and for the page
     double value = 0;
   };
   std::string title;

@@ -25,7 +25,7 @@ std::size_t max_picks(const EliteMap& map) {
   return most;
 }
 
-/// 0 of the first pick, 1 of the last.
+/// Maps a pick to the colour scale: 0 for the first pick, 1 for the last.
 double pick_place(std::size_t pick, std::size_t most) {
   return most == 1 ? 0 : static_cast<double>(pick) / static_cast<double>(most - 1);
 }
@@ -58,7 +58,7 @@ std::string perplexity_label(double nll) {
   return std::isfinite(value) ? draw::shown_short(value, 4) : "e^" + draw::shown_short(nll, 4);
 }
 
-/// An arrow says that the line is above the panel's `high` end.
+/// Formats the label of the GQA line. An arrow marks a line above the panel's upper end `high`.
 std::string gqa_name(const EliteSweep& sweep, double high) {
   return "GQA, " + draw::counted(sweep.gqa_heads, "head") + ": " + perplexity_label(sweep.nll_gqa) +
          (draw::drawn_exponential(sweep.nll_gqa) > high ? " \u2191" : "");
@@ -75,9 +75,9 @@ draw::Series trial_series(const EliteSweep& sweep, bool joint) {
   return series;
 }
 
-/// From the full cache's perplexity to the trials', and to GQA's unless that is far above.
+/// Returns an axis that covers the perplexities of the full cache and the trials, and GQA's unless it is far above.
 draw::Axis perplexity_axis(const EliteSweep& sweep) {
-  constexpr double kMargin = 1.25, kFarAbove = 3;  // what lies higher would press the curves together
+  constexpr double kMargin = 1.25, kFarAbove = 3;  // a higher value would squeeze the curves
   double low = draw::drawn_exponential(sweep.nll_full), high = low;
   for (const auto& trial : sweep.trials) {
     low = std::min(low, draw::drawn_exponential(trial.nll));

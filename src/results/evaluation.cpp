@@ -9,14 +9,14 @@
 namespace kvs {
 namespace {
 
-/// An error has two digits.
+/// Formats an error with two digits.
 std::string error_text(double error) {
   std::ostringstream text;
   text << std::setprecision(2) << error;
   return text.str();
 }
 
-/// "14.21 ± 0.35 (NLL 2.654 ± 0.025 nats)".
+/// Formats "14.21 ± 0.35 (NLL 2.654 ± 0.025 nats)".
 std::string perplexity_text(const CacheQuality& quality) {
   std::ostringstream text;
   text << exponential_with_error(quality.nll_mean, quality.nll_error, 6) << " (NLL " << quality.nll_mean << " ± "
@@ -24,7 +24,7 @@ std::string perplexity_text(const CacheQuality& quality) {
   return text.str();
 }
 
-/// "1.0184 (95 % 0.9997 to 1.0367)".
+/// Formats "1.0184 (95 % 0.9997 to 1.0367)".
 std::string ratio_text(const PerplexityRatio& ratio) {
   std::ostringstream text;
   text << exponential_text(ratio.nll_difference, 6);
@@ -43,7 +43,7 @@ std::string divergence_text(const CacheLoss& loss) {
   return text.str();
 }
 
-/// "prefill 12.3 tokens/s, decode 4.5 tokens/s, 36 compressions, 2 % of the time".
+/// Formats "prefill 12.3 tokens/s, decode 4.5 tokens/s, 36 compressions, 2 % of the time".
 std::string work_text(const CacheQuality& quality, const std::optional<EvaluationTimes>& times) {
   std::ostringstream text;
   if (times && times->prefill_tokens_per_second)

@@ -10,10 +10,10 @@
 
 namespace kvs {
 
-/// Perplexity relative to the full cache's on the same documents.
+/// Perplexity divided by the full cache's perplexity on the same documents.
 struct PerplexityRatio {
-  std::optional<double> ppl;                               // null beyond a double
-  double nll_difference = 0;                               // its logarithm
+  std::optional<double> ppl;                               // null if it overflows a double
+  double nll_difference = 0;                               // logarithm of the ratio
   std::optional<std::pair<double, double>> interval = {};  // 95 %; absent for one document
 
   static void fields(auto& ratio, auto&& field) {
@@ -22,12 +22,12 @@ struct PerplexityRatio {
   }
 };
 
-/// The full cache on the same documents.
+/// The results of the full cache on the same documents.
 struct FullCacheQuality {
-  std::optional<double> ppl;  // null beyond a double
+  std::optional<double> ppl;  // null if it overflows a double
   double nll_mean = 0, nll_error = 0;
-  std::optional<std::size_t> beyond_context = {};  // the model's context, if documents are longer
-  std::optional<double> seconds = {};              // of the forward passes; with the times only
+  std::optional<std::size_t> beyond_context = {};  // the model's context length, if documents exceed it
+  std::optional<double> seconds = {};              // time of the forward passes; set only with `times`
 
   static void fields(auto& full, auto&& field) {
     field("ppl", full.ppl)("nll_mean", full.nll_mean)("nll_error", full.nll_error);
@@ -36,21 +36,21 @@ struct FullCacheQuality {
   }
 };
 
-/// How far the predictions are from the full cache's.
+/// The difference between the predictions with this cache and with the full cache.
 struct CacheLoss {
   FullCacheQuality full;
   PerplexityRatio ratio;
-  double kl = 0, kl_error = 0;  // nats a token
-  double top1 = 0;              // share of tokens with the full cache's first choice
+  double kl = 0, kl_error = 0;  // nats per token
+  double top1 = 0;              // share of tokens whose top-1 prediction equals the full cache's
 
   static void fields(auto& loss, auto&& field) {
     field("full", loss.full)("ratio", loss.ratio)("kl", loss.kl)("kl_error", loss.kl_error)("top1", loss.top1);
   }
 };
 
-/// How well a model predicts with a cache, and what the cache holds (docs/caches.md).
+/// The prediction quality of a model with a cache, and the size of the cache (docs/caches.md).
 struct CacheQuality {
-  std::optional<double> ppl;  // null beyond a double
+  std::optional<double> ppl;  // null if it overflows a double
   double nll_mean = 0, nll_error = 0;
   std::string errors_over;  // "documents" or "tokens"
   std::size_t tokens_scored = 0;
@@ -69,11 +69,12 @@ struct CacheQuality {
   static void check(const CacheQuality& quality, const JsonCursor& json);
 };
 
-/// Times of the forward passes; rates are null if the clock stood still.
+/// Times of the forward passes. Rates are null if the measured time is 0.
 struct EvaluationTimes {
   double seconds = 0;
   std::optional<double> tokens_per_second;
-  std::optional<double> prefill_tokens_per_second = {}, decode_tokens_per_second = {};  // absent: no such tokens
+  std::optional<double> prefill_tokens_per_second = {},
+                        decode_tokens_per_second = {};  // absent if there are no such tokens
   std::optional<double> compression_share;
 
   static void fields(auto& times, auto&& field) {
@@ -117,9 +118,10 @@ struct EvaluationResult {
   }
 };
 
-/// "perplexity 14.2 ± 0.3 (NLL …), × 1.02 of the full cache's (…), KL divergence …", of a cache with a loss.
+/// Returns "perplexity 14.2 ± 0.3 (NLL …), × 1.02 of the full cache's (…), KL divergence …". `quality.loss` must be
+/// set.
 std::string quality_text(const CacheQuality& quality);
-/// The bytes that all sequences share: all of them, and for each token of one document.
+/// Describes the bytes that all sequences share: the total, and the bytes per token of one document.
 std::string shared_bytes_text(std::size_t bytes, std::size_t tokens);
 std::string to_text(const EvaluationResult& result);
 

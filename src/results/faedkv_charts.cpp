@@ -10,7 +10,8 @@
 namespace kvs {
 namespace {
 
-/// The decades of the energy before; what filtering leaves as rounding lies below and is not drawn.
+/// Returns an axis over the decades of the energy before filtering. The rounding errors that filtering leaves are below
+/// the axis and not drawn.
 draw::Side energy_side(const std::vector<double>& energy) {
   constexpr int kDrawn = 9;
   double least = HUGE_VAL, most = 0;
@@ -90,7 +91,7 @@ SignedLogScale::SignedLogScale(std::span<const std::vector<double>> delta) {
 }
 
 double SignedLogScale::color(double delta) const noexcept {
-  return static_cast<double>(std::asinh(static_cast<long double>(delta) / linear));  // a double may not hold the ratio
+  return static_cast<double>(std::asinh(static_cast<long double>(delta) / linear));  // the ratio may overflow a double
 }
 
 std::vector<draw::Axis::Tick> SignedLogScale::ticks() const {

@@ -18,7 +18,7 @@ struct GenerationResult {
   std::vector<std::int32_t> prompt_ids, ids;
   std::string text;
   std::size_t bytes_end = 0, bytes_allocated = 0, compressions = 0;
-  std::optional<double> prefill_tokens_per_second, decode_tokens_per_second;  // null if the clock stood still
+  std::optional<double> prefill_tokens_per_second, decode_tokens_per_second;  // null if the measured time is 0
   std::string dtype;
   ModelRecord model;
   std::string command, tool_version;

@@ -10,16 +10,16 @@
 
 namespace kvs {
 
-/// The model that a result or a config is of.
+/// The model that a result or a config was made with.
 struct ModelRecord {
   struct Rope {
     double theta = 0;
     Json scaling = {};  // rope_scaling_json()
     std::string pairing = "rotate-half";
     std::size_t rotary_dim = 0;
-    std::optional<Json> kinds = {};                     // ropes_json(), where layers rotate in several ways
-    std::uint64_t window = 0;                           // tokens of a document
-    std::vector<std::vector<double>> frequencies = {};  // [kind][chunk] of documents of `window` tokens
+    std::optional<Json> kinds = {};                     // ropes_json(), if layers use different RoPE settings
+    std::uint64_t window = 0;                           // tokens of one document
+    std::vector<std::vector<double>> frequencies = {};  // [kind][chunk] for documents of `window` tokens
     std::vector<double> factors = {};                   // [kind]
     std::vector<std::size_t> layer_kinds = {};          // [layer]
 
@@ -38,14 +38,14 @@ struct ModelRecord {
     field("name", model.name)("sha256", model.sha256)("architecture", model.architecture)("layers", model.layers)(
         "query_heads", model.query_heads)("kv_heads", model.kv_heads)("head_dim", model.head_dim)("rope", model.rope);
   }
-  /// Sizes that a report multiplies.
+  /// Checks the sizes that a report multiplies.
   static void check(const ModelRecord& model, const JsonCursor& json);
 };
 
-/// The id that every document begins with, or null; empty: no text was read.
+/// The token id at the start of every document, or null if there is none. Empty if no text was read.
 using BosRecord = std::optional<std::optional<std::int32_t>>;
 
-/// SHA-256 of the other inputs of a run. With several configs `config_sha256` is a list.
+/// SHA-256 digests of the other inputs of a run. `config_sha256` is a list if there are several configs.
 struct InputDigests {
   std::optional<Json> config_sha256 = {}, config_model_sha256 = {}, costs_sha256 = {}, costs_model_sha256 = {};
   std::optional<std::string> tokenizer_sha256 = {};
@@ -59,7 +59,7 @@ struct InputDigests {
   }
 };
 
-/// The members that most results begin with (`inlined`); a result with another order names them one by one.
+/// The first members of most results (`inlined`). Results with another order list the members individually.
 struct ResultHead {
   std::string format = {};  // "kvspectrum-retention"
   std::int64_t version = 1;

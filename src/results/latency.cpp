@@ -9,7 +9,7 @@
 namespace kvs {
 namespace {
 
-/// A part of a run, and where its times are.
+/// A phase of a run, and the members that hold its times.
 struct Phase {
   const char *name, *title;
   std::vector<double> CacheLatency::*ms;
@@ -47,7 +47,7 @@ std::string row_text(const CacheLatency& cache, const Phase& phase) {
   for (std::size_t n = 0; n < (cache.*phase.ms).size(); ++n) {
     std::ostringstream cell;
     cell << std::setprecision(3) << (cache.*phase.ms)[n] << " (× " << (cache.*phase.ratio)[n] << ')';
-    text << std::setw(19) << cell.str();  // × takes two bytes
+    text << std::setw(19) << cell.str();  // "×" takes two bytes in UTF-8
   }
   return text.str();
 }

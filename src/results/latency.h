@@ -9,7 +9,7 @@
 
 namespace kvs {
 
-/// Time of a token with one cache, by the tokens before it. Ratios are those to the full cache's times.
+/// Time per token with one cache, by the number of preceding tokens. Ratios are relative to the full cache.
 struct CacheLatency {
   std::string label;
   std::vector<double> prefill_ms, decode_ms, prefill_ratio, decode_ratio;  // [length]
@@ -20,7 +20,7 @@ struct CacheLatency {
   }
 };
 
-/// The result of `kvcalibrate latency`; the first cache is the full one.
+/// The result of `kvcalibrate latency`. The first cache is the full cache.
 struct LatencyResult {
   ResultHead head = {};
   InputDigests inputs = {};
@@ -38,9 +38,9 @@ struct LatencyResult {
   static void check(const LatencyResult& result, const JsonCursor& json);
 };
 
-/// A table for the prefill and one for decoding.
+/// Returns one table for the prefill and one for decoding.
 std::string to_text(const LatencyResult& result);
-/// A panel for the prefill and one for decoding.
+/// Draws one panel for the prefill and one for decoding.
 draw::Chart latency_chart(const std::string& heading, const LatencyResult& result);
 
 }  // namespace kvs

@@ -10,10 +10,10 @@ namespace kvs {
 
 /// A mean NLL with its perplexity.
 struct MeanLoss {
-  std::optional<double> ppl = {};      // nothing beyond a double
-  double nll_mean = 0, nll_error = 0;  // nats; the standard error over documents, or over the tokens of one
+  std::optional<double> ppl = {};      // nullopt if it overflows a double
+  double nll_mean = 0, nll_error = 0;  // nats; standard error over documents, or over the tokens of a single document
 
-  /// Files of older versions have the perplexity alone.
+  /// Returns the mean NLL. Files of older versions hold only the perplexity.
   double nll() const { return nll_mean == 0 && ppl ? std::log(*ppl) : nll_mean; }
   static MeanLoss of(double nll, double error) { return {if_finite(std::exp(nll)), nll, error}; }
   static void fields(auto& of, auto&& field) {

@@ -13,7 +13,7 @@ constexpr int kLabel = 14;
 
 std::string bytes_text(std::uint64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
 
-/// "134.5 M", "7.24 G"
+/// Formats a count: "134.5 M", "7.24 G".
 std::string count_text(double count) {
   std::ostringstream text;
   text << std::setprecision(4);
@@ -92,7 +92,7 @@ void write_cache(std::ostream& out, const ModelInfo::KvCache& cache) {
 
 void write_memory(std::ostream& out, const ModelInfo::Memory& memory) {
   label(out, "memory") << "at --window " << memory.window << ", in f32 and in bf16\n";
-  const Json f32 = to_json(memory.f32), bf16 = to_json(memory.bf16);  // a line for each command
+  const Json f32 = to_json(memory.f32), bf16 = to_json(memory.bf16);  // one line for each command
   for (const auto& [command, bytes] : f32.items())
     label(out, "") << std::setw(kLabel + 2) << command << std::setw(0) << ' ' << std::setw(10)
                    << bytes_text(bytes.get<std::uint64_t>()) << ' ' << bytes_text(bf16.at(command).get<std::uint64_t>())

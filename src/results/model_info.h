@@ -11,7 +11,7 @@
 
 namespace kvs {
 
-/// What there is to know about a model without reading a weight (docs/models.md).
+/// The properties of a model that can be read without its weights (docs/models.md).
 struct ModelInfo {
   struct File {
     std::string path = {};
@@ -37,7 +37,7 @@ struct ModelInfo {
           "context", of.context);
     }
   };
-  /// Layers that rotate alike, in documents of `window` tokens.
+  /// A group of layers with equal RoPE settings, for documents of `window` tokens.
   struct Rope {
     std::size_t layers = 0;
     std::string type = "default";
@@ -45,7 +45,7 @@ struct ModelInfo {
     Json scaling = {};
     std::size_t rotary_dim = 0, chunks = 0;
     double factor = 1, highest_frequency = 0, lowest_frequency = 0, shortest_wavelength = 0, longest_wavelength = 0;
-    std::size_t chunks_below_one_turn = 0;  // in the context
+    std::size_t chunks_below_one_turn = 0;  // chunks that make less than one turn within the context
     static void fields(auto& of, auto&& field) {
       field("layers", of.layers)("type", of.type)("base", of.base)("scaling", of.scaling)("rotary_dim", of.rotary_dim)(
           "chunks", of.chunks)("factor", of.factor)("highest_frequency", of.highest_frequency)(
@@ -53,7 +53,7 @@ struct ModelInfo {
           "longest_wavelength", of.longest_wavelength)("chunks_below_one_turn", of.chunks_below_one_turn);
     }
   };
-  /// Either `error`, or the others.
+  /// Either `error` is set, or the other members are.
   struct Tokenizer {
     std::optional<std::string> error = {}, kind = {};
     std::optional<std::size_t> tokens = {};
@@ -83,7 +83,7 @@ struct ModelInfo {
           "bytes_at_context_f16", of.bytes_at_context_f16);
     }
   };
-  /// Bytes that each command takes.
+  /// Memory of each command in bytes.
   struct CommandMemory {
     std::uint64_t weights = 0, capture = 0, spectrum = 0, eval = 0, faedkv = 0, elitekv = 0, elitekv_rank = 0;
     static void fields(auto& of, auto&& field) {
@@ -104,8 +104,8 @@ struct ModelInfo {
   struct MethodRow {
     std::string method = {}, title = {}, what = {};
     bool applies = false;
-    std::optional<std::string> reason = {};              // why it does not apply
-    std::optional<std::vector<std::string>> notes = {};  // of a method that applies
+    std::optional<std::string> reason = {};              // the reason if the method does not apply
+    std::optional<std::vector<std::string>> notes = {};  // set if the method applies
     static void fields(auto& of, auto&& field) {
       field("method", of.method)("title", of.title)("what", of.what)("applies", of.applies);
       field.absent_or("reason", of.reason);
@@ -115,7 +115,7 @@ struct ModelInfo {
   std::string name = {}, path = {}, architecture = {}, format = {};
   std::vector<File> files = {};
   std::uint64_t parameters = 0;
-  std::vector<TensorType> tensor_types = {};  // most bytes first
+  std::vector<TensorType> tensor_types = {};  // by bytes, descending
   Geometry geometry = {};
   std::vector<Rope> rope = {};
   Tokenizer tokenizer = {};
@@ -133,7 +133,7 @@ struct ModelInfo {
   }
 };
 
-/// A few dozen lines.
+/// Returns a summary of a few dozen lines.
 std::string to_text(const ModelInfo& info);
 
 }  // namespace kvs

@@ -8,8 +8,8 @@
 namespace kvs {
 namespace {
 
-/// From the lowest to the highest end, zero among them; wide intervals of a few rows are cut at `kCut` times the
-/// largest value, or they would squeeze the others.
+/// Returns an axis that covers zero and all intervals. Cuts wide intervals at `kCut` times the largest value, because
+/// they would squeeze the other rows.
 draw::Axis change_axis(const std::vector<IntervalRow>& rows) {
   constexpr double kCut = 2.5;
   double low = 0, high = 0, largest = 0;

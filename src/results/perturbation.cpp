@@ -12,7 +12,7 @@ namespace {
 
 using Bands = PerturbationResult::Bands;
 
-/// The parts of the spectrum, in the order in which charts draw them.
+/// A part of the spectrum. kBandRows is in the order of drawing.
 struct BandRow {
   const char *name, *words;
   SimilarityCurve Bands::*curve;
@@ -21,7 +21,8 @@ constexpr std::array kBandRows{BandRow{"low", "lower half", &Bands::low},
                                BandRow{"low_without_dc", "lower without DC", &Bands::low_without_dc},
                                BandRow{"high", "upper half", &Bands::high}};
 
-/// To a little above 1, from a margin below the least mean of a group: wide intervals of few documents are cut off.
+/// Returns an axis from a margin below the lowest mean of a group to slightly above 1. The axis cuts off the wide
+/// intervals of few documents.
 draw::Axis similarity_axis(const PerturbationResult& result, bool same) {
   constexpr double kMargin = 0.35, kLeastRange = 1e-3, kAbove = 0.04;
   double low = 1 - kLeastRange;
@@ -32,7 +33,7 @@ draw::Axis similarity_axis(const PerturbationResult& result, bool same) {
   return {low, 1 + kAbove * (1 - low)};
 }
 
-/// No similarity is above 1.
+/// Clips an interval at 1, the largest similarity.
 draw::Interval drawn_interval(const draw::Interval& interval) {
   return interval ? draw::Interval(std::in_place, interval->first, std::min(interval->second, 1.0)) : interval;
 }

@@ -15,20 +15,20 @@
 
 namespace kvs {
 
-/// The states whose versions are compared.
+/// The states that are compared between a text and its copy.
 inline constexpr std::array kPerturbedStates{StateKind::kKPre, StateKind::kV};
 
-/// Mean over documents of a similarity by layer.
+/// The mean similarity over documents, by layer.
 struct SimilarityCurve {
   std::vector<double> mean;              // [layer]
-  std::vector<draw::Interval> interval;  // [layer] 95 %, Student's t; none below two documents
+  std::vector<draw::Interval> interval;  // [layer] 95 %, Student's t; nullopt for fewer than two documents
 
-  /// Over layers.
+  /// Returns the mean over layers.
   double overall() const;
   static void fields(auto& curve, auto&& field) { field("mean", curve.mean)("interval", curve.interval); }
 };
 
-/// Cosine similarity of the spectra of texts and of their copies with synonyms (docs/spectra.md).
+/// Cosine similarity between the spectra of texts and the spectra of their copies with synonyms (docs/spectra.md).
 struct PerturbationResult {
   struct Documents {
     std::size_t same_count = 0, other_count = 0, left_out = 0;
@@ -36,14 +36,15 @@ struct PerturbationResult {
       field("same_count", documents.same_count)("other_count", documents.other_count)("left_out", documents.left_out);
     }
   };
-  /// By band of the bins.
+  /// One curve for each band of the bins.
   struct Bands {
     SimilarityCurve low, low_without_dc, high;
     static void fields(auto& bands, auto&& field) {
       field("low", bands.low)("low_without_dc", bands.low_without_dc)("high", bands.high);
     }
   };
-  /// Of one kind of state: documents whose tokens stay in place, and the others. A group without documents is absent.
+  /// The results of one kind of state for two groups: documents whose number of tokens does not change, and the others.
+  /// A group without documents is absent.
   struct Groups {
     std::optional<Bands> same_count = {}, other_count = {};
     const std::optional<Bands>& of(bool same) const { return same ? same_count : other_count; }
@@ -53,17 +54,17 @@ struct PerturbationResult {
     }
   };
   ResultHead head = {};
-  std::optional<std::string> wordnet_sha256 = {};  // absent from files of older programs
+  std::optional<std::string> wordnet_sha256 = {};  // absent in files of older versions
   std::int64_t seed = 0;
-  double share = 0;                      // of the words
-  std::size_t window = 0, tokens = 0;    // tokens: of both versions
-  std::vector<std::size_t> layers = {};  // the model's
+  double share = 0;                      // share of the words
+  std::size_t window = 0, tokens = 0;    // tokens: length of both versions
+  std::vector<std::size_t> layers = {};  // layer indices of the model
   Documents documents = {};
-  double replaced_words = 0;  // of a document, mean
+  double replaced_words = 0;  // mean per document
   StateMembers<Groups> states = {};
 
   std::size_t documents_of(bool same) const { return same ? documents.same_count : documents.other_count; }
-  /// The bands of kPerturbedStates; both are there for a group that has documents.
+  /// Returns the bands of one of kPerturbedStates. The group must have documents.
   const Bands& bands(StateKind state, bool same) const { return *states[state]->of(same); }
 
   static void fields(auto& of, auto&& field) {
@@ -75,10 +76,10 @@ struct PerturbationResult {
   static void check(const PerturbationResult& of, const JsonCursor& json);
 };
 
-/// Means over layers, in words.
+/// Describes the means over layers in words.
 std::string to_text(const PerturbationResult& result);
-/// Similarity by layer with its intervals, after FreqKV's figure 2: a column for each kind of state, a row for each
-/// group of documents.
+/// Draws the similarity by layer with its intervals (FreqKV, figure 2). There is one column for each kind of state and
+/// one row for each group of documents.
 draw::Chart perturbation_chart(const std::string& heading, const PerturbationResult& result);
 
 }  // namespace kvs

@@ -16,7 +16,7 @@ namespace {
 std::string_view name_of(KeptBand band) noexcept { return kJsonNames<KeptBand>[static_cast<std::size_t>(band)]; }
 std::string_view name_of(CutStates states) noexcept { return kJsonNames<CutStates>[static_cast<std::size_t>(states)]; }
 
-/// One for all panels: around every ratio, 1 among them.
+/// Returns one axis for all panels that covers 1 and all ratios.
 draw::Axis ratio_axis(const RetentionResult& result) {
   double low = 1, high = 1;
   for (const RetentionResult::Curve& curve : result.curves)

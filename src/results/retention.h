@@ -13,29 +13,30 @@
 
 namespace kvs {
 
-/// Which part of the spectrum stays: its lowest or highest bins (or chunks), or the chunks of the largest Δ.
+/// The part of the spectrum that is kept: the lowest or highest bins (or chunks), or the chunks with the largest Δ.
 enum class KeptBand { kLow, kHigh, kBest };
 template <>
 inline constexpr std::array<std::string_view, 3> kJsonNames<KeptBand>{"low", "high", "best"};
 
-/// The states of which only that part stays; the others stay whole.
+/// The states that are cut to the kept part of the spectrum. Other states keep their whole spectrum.
 enum class CutStates { kKeys, kValues, kBoth };
 inline constexpr std::array kCutStates{CutStates::kKeys, CutStates::kValues, CutStates::kBoth};
 template <>
 inline constexpr std::array<std::string_view, kCutStates.size()> kJsonNames<CutStates>{"k", "v", "kv"};
 
-/// Perplexity of models that keep a band of their states' spectra (docs/spectra.md).
+/// Perplexity of a model when only a band of its states' spectra is kept (docs/spectra.md).
 struct RetentionResult {
-  /// One band of some states. Lists are by position in `shares`.
+  /// The results for one band and one choice of states. Lists are indexed by position in `shares`.
   struct Curve {
     KeptBand band = KeptBand::kLow;
     CutStates states = CutStates::kKeys;
-    std::vector<std::optional<double>> ppl = {};       // null beyond a double
-    std::optional<std::vector<double>> nll_mean = {};  // absent from files of older programs
-    std::vector<std::optional<double>> ratio = {};     // of perplexity to that of whole spectra
-    std::vector<draw::Interval> interval = {};         // 95 % of the ratio; none of one document
+    std::vector<std::optional<double>> ppl = {};       // null if it overflows a double
+    std::optional<std::vector<double>> nll_mean = {};  // absent in files of older versions
+    std::vector<std::optional<double>> ratio = {};     // perplexity divided by the perplexity with whole spectra
+    std::vector<draw::Interval> interval = {};         // 95 % interval of the ratio; nullopt for one document
 
-    /// The ratio at a share as a chart draws it.
+    /// Returns the ratio at a share for charts. If `ratio` is null, computes the ratio from the NLLs, or returns
+    /// draw::kNoValue without NLLs.
     double drawn_ratio(std::size_t share, const RetentionResult& of) const;
     static void fields(auto& curve, auto&& field) {
       field("band", curve.band)("states", curve.states)("ppl", curve.ppl);
@@ -48,16 +49,16 @@ struct RetentionResult {
   InputDigests inputs = {};
   std::string protocol = {}, transform = {}, key_space = {};
   std::size_t sinks = 0, recent = 0;
-  std::vector<std::size_t> layers = {};  // that are cut
+  std::vector<std::size_t> layers = {};  // layers that are cut
   std::string unit = {};                 // "bin" or "chunk"
   std::size_t units = 0;
-  std::vector<double> shares = {};     // of the units that stay
-  std::vector<std::size_t> kept = {};  // [share] units
+  std::vector<double> shares = {};     // shares of the units that are kept
+  std::vector<std::size_t> kept = {};  // [share]: number of kept units
   std::size_t scored_per_document = 0;
-  std::optional<double> ppl_full = {}, nll_full = {};  // of whole spectra; ppl null beyond a double
+  std::optional<double> ppl_full = {}, nll_full = {};  // with whole spectra; ppl is null if it overflows a double
   std::vector<Curve> curves = {};
-  std::optional<std::size_t> prefix = {};  // with the continuation protocol
-  double nll_full_error = 0;               // standard error; not in the file
+  std::optional<std::size_t> prefix = {};  // set with the continuation protocol
+  double nll_full_error = 0;               // standard error; not written to the file
 
   static void fields(auto& of, auto&& field) {
     field.inlined(of.head);
@@ -71,16 +72,17 @@ struct RetentionResult {
     field.absent_or("prefix", of.prefix);
   }
   static void check(const RetentionResult& of, const JsonCursor& json);
-  /// "continuation, k_pre, DCT", for headings.
+  /// Returns "continuation, k_pre, DCT" for headings.
   std::string subject() const { return protocol + ", " + key_space + ", " + (transform == "dct" ? "DCT" : "DFT"); }
 };
 
-/// "lowest", "highest", "largest Δ".
+/// Returns "lowest", "highest" or "largest Δ".
 std::string_view words_of(KeptBand band) noexcept;
 
-/// What the command says on stdout.
+/// Returns the summary that the command prints to stdout.
 std::string to_text(const RetentionResult& result);
-/// Relative perplexity against the share that is kept: one panel each for keys, values and both, a logarithmic axis.
+/// Draws relative perplexity on a logarithmic axis against the kept share, with one panel each for keys, values and
+/// both.
 draw::Chart retention_chart(const std::string& heading, const RetentionResult& result);
 
 }  // namespace kvs

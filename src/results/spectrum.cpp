@@ -10,7 +10,7 @@ void check_length(const JsonCursor& list, std::size_t length, const char* of_wha
   if (list.array_size() != length) list.fail(std::to_string(length) + " " + of_what);
 }
 
-/// That a head has a share for each percentage, and each layer as many heads.
+/// Checks that each head has one share for each percentage, and that all layers have the same number of heads.
 void check_heads(const SpectrumResult& of, const SpectrumResult::Table& table, const JsonCursor& json) {
   check_length(json.at("heads"), of.layers.size(), "layers");
   for (std::size_t layer = 0; layer < table.heads.size(); ++layer) {

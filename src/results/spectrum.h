@@ -11,12 +11,13 @@
 
 namespace kvs {
 
-/// Power spectra of keys and values along tokens, in numbers (docs/spectra.md). Lists are by position in `layers`.
+/// Summaries of the power spectra of keys and values along tokens (docs/spectra.md). Lists are indexed by position in
+/// `layers`.
 struct SpectrumResult {
-  /// A list for each quantity, by layer or by head.
+  /// One list for each quantity, indexed by layer or by head.
   struct Summaries {
     std::vector<double> energy = {};
-    std::vector<std::vector<double>> low_share = {};  // [..][percent] of the energy, in the lowest bins
+    std::vector<std::vector<double>> low_share = {};  // [..][percent]: share of the energy in the lowest bins
     std::vector<std::size_t> bins_for_energy = {};
     std::vector<double> flatness = {};
     static void fields(auto& of, auto&& field) {
@@ -30,7 +31,7 @@ struct SpectrumResult {
     std::vector<Summaries> heads = {};  // [layer]
     static void fields(auto& of, auto&& field) { field("bins", of.bins)("layers", of.layers)("heads", of.heads); }
   };
-  /// Power by layer, neighbouring bins averaged, without DC.
+  /// Power by layer without DC, averaged over neighbouring bins.
   struct Curve {
     std::vector<double> bins = {};
     std::vector<std::vector<double>> power = {};  // [layer][band]
@@ -38,8 +39,9 @@ struct SpectrumResult {
   };
   struct Tokens {
     Table with_dc = {}, without_dc = {};
-    // Absent from files of older programs:
-    std::optional<std::vector<std::vector<double>>> chunk_share = {};  // [layer][chunk] of a layer's energy, with DC
+    // Absent in files of older versions:
+    std::optional<std::vector<std::vector<double>>> chunk_share =
+        {};  // [layer][chunk]: share of a layer's energy, with DC
     std::optional<Curve> curve = {};
     static void fields(auto& of, auto&& field) {
       field("with_dc", of.with_dc)("without_dc", of.without_dc);
@@ -55,10 +57,10 @@ struct SpectrumResult {
       field.absent_or("without_sinks", of.without_sinks);
     }
   };
-  /// A channel that had one value at every token of every document: its spectrum is DC alone.
+  /// A channel with a constant value over all tokens of each document: its spectrum is DC only.
   struct ConstantChannel {
     std::string state;
-    std::size_t layer = 0, head = 0, channel = 0;  // layer: the model's
+    std::size_t layer = 0, head = 0, channel = 0;  // layer: index in the model
     static void fields(auto& of, auto&& field) {
       field("state", of.state)("layer", of.layer)("head", of.head)("channel", of.channel);
     }
@@ -71,8 +73,8 @@ struct SpectrumResult {
   std::vector<std::size_t> layers = {};
   std::vector<double> low_percents = {};
   double energy_share = 0;
-  std::optional<std::vector<std::string>> text_sha256 = {};      // of a live model
-  std::optional<std::string> capture = {}, capture_sha256 = {};  // of a capture
+  std::optional<std::vector<std::string>> text_sha256 = {};      // set for a live model
+  std::optional<std::string> capture = {}, capture_sha256 = {};  // set for a capture
   BosRecord bos = {};
   std::optional<std::size_t> tokens_dropped = {};
   std::string command = {}, tool_version = {};
@@ -80,7 +82,7 @@ struct SpectrumResult {
   std::vector<ConstantChannel> constant_channels = {};
   std::optional<CodingGainResult> coding_gain = {};
 
-  /// Position of the lowest tenth of the bins in `low_percents`.
+  /// Returns the position of 10 % of the bins in `low_percents`.
   std::size_t tenth() const;
 
   static void fields(auto& of, auto&& field) {
@@ -99,9 +101,9 @@ struct SpectrumResult {
   static void check(const SpectrumResult& of, const JsonCursor& json);
 };
 
-/// The mean over layers of the energy's share in the lowest tenth of the bins.
+/// Returns the mean over layers of the share of the energy in the lowest tenth of the bins.
 double low_tenth(const SpectrumResult& result, const SpectrumResult::Table& table);
-/// What the command says on stdout.
+/// Returns the summary that the command prints to stdout.
 std::string to_text(const SpectrumResult& result);
 
 }  // namespace kvs

@@ -13,12 +13,12 @@ using draw::Axis;
 using draw::Panel;
 using draw::Series;
 
-constexpr double kRounding = 1e-20;  // in squared units of states, which are of order 1
+constexpr double kRounding = 1e-20;  // in squared units of the states, whose values are of order 1
 constexpr int kMaxDecades = 12;
 
 bool is_value(const StatePower& state) { return state.key == "v"; }
 
-/// Around all states that share a scale with `of`.
+/// Returns the decades of all states that share a scale with `of`.
 Decades shared_decades(const std::vector<StatePower>& states, const StatePower& of) {
   std::vector<double> powers;
   for (const StatePower& state : states) {
@@ -62,7 +62,7 @@ std::vector<std::vector<std::string>> told_shares(const std::vector<std::vector<
 
 using ChunkShares = std::vector<std::vector<double>>;
 
-/// The states that have chunks.
+/// Returns the states that have chunk shares.
 std::vector<std::pair<StateKind, const ChunkShares*>> chunked_states(const SpectrumResult& result) {
   std::vector<std::pair<StateKind, const ChunkShares*>> all;
   for (const StateKind state : kStateKinds)
@@ -71,7 +71,7 @@ std::vector<std::pair<StateKind, const ChunkShares*>> chunked_states(const Spect
   return all;
 }
 
-/// The decade below every share.
+/// Returns the exponent of the decade below all shares.
 double least_decade(const std::vector<std::pair<StateKind, const ChunkShares*>>& states) {
   double least = 0.1;
   for (const auto& [state, shares] : states)
@@ -80,7 +80,7 @@ double least_decade(const std::vector<std::pair<StateKind, const ChunkShares*>>&
   return std::floor(std::log10(least));
 }
 
-/// In the lowest tenth of the bins, [head][layer].
+/// Returns the shares of the energy in the lowest tenth of the bins, [head][layer].
 std::vector<std::vector<double>> low_shares(const SpectrumResult& result, const SpectrumResult::Table& table) {
   std::vector<std::vector<double>> shares(table.heads.front().low_share.size());
   for (const SpectrumResult::Summaries& layer : table.heads)

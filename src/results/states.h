@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// A member for each kind of state that a result has, by its name.
+/// One optional member for each kind of state, written under the state's name.
 template <class T>
 struct StateMembers : ByState<std::optional<T>> {
   static void fields(auto& of, auto&& field) {
@@ -16,7 +16,7 @@ struct StateMembers : ByState<std::optional<T>> {
   }
 };
 
-/// "Queries before RoPE", "Keys before RoPE", "Keys after RoPE", "Values".
+/// Returns "Queries before RoPE", "Keys before RoPE", "Keys after RoPE" or "Values".
 inline std::string title_of(StateKind state) {
   constexpr ByState<std::string_view> kTitles{{"Queries before RoPE", "Keys before RoPE", "Keys after RoPE", "Values"}};
   return std::string(kTitles[state]);

@@ -13,25 +13,25 @@
 
 namespace kvs {
 
-/// How right a text is, each 0 … 1.
+/// Scores of a generated text, each between 0 and 1.
 struct Scores {
-  double accuracy = 0;  // 1: all answers are in the text, or one of alternatives
-  double recall = 0;    // share of the answers that are in it; accuracy where they are alternatives
-  double partial = 0;   // longest piece of an answer that is in it: mean over the answers, or the best alternative's
-  double f1 = 0;        // of its first line's words, the best answer's
+  double accuracy = 0;  // 1 if the text contains all answers, or one of the alternatives
+  double recall = 0;    // share of the answers in the text; for alternatives, equal to accuracy
+  double partial = 0;   // longest part of an answer in the text: mean over answers, or best alternative
+  double f1 = 0;        // F1 of the words of the first line, for the best answer
 
   static void fields(auto& scores, auto&& field) {
     field("accuracy", scores.accuracy)("recall", scores.recall)("partial", scores.partial)("f1", scores.f1);
   }
 };
 
-/// One model's answer to a question.
+/// The answer of a model to a question.
 struct Answer {
   Scores scores = {};
   double log_likelihood = 0;
-  std::size_t tokens = 0;         // of the right answer, whose log-likelihood it is
-  std::int32_t first_token = -1;  // that was generated; -1: one of choices was taken
-  bool first_right = false;       // it is the right answer's
+  std::size_t tokens = 0;         // tokens of the right answer, which log_likelihood belongs to
+  std::int32_t first_token = -1;  // first generated token; -1: the answer was selected from choices
+  bool first_right = false;       // true if it equals the right answer's first token
   double bytes_ratio = 0;
   std::string text = {};
 
@@ -43,13 +43,13 @@ struct Answer {
   static void check(const Answer& answer, const JsonCursor& json);
 };
 
-/// The answers to a question, as a result and a journal have them.
+/// The answers to a question, as stored in results and journals.
 struct TaskResult {
-  std::optional<std::size_t> length = {};  // tokens that were asked for
+  std::optional<std::size_t> length = {};  // requested tokens
   std::optional<double> depth = {};        // 0 … 1
   std::size_t prompt_tokens = 0;
   Answer answer = {};
-  std::optional<Answer> full = {};  // of the full cache
+  std::optional<Answer> full = {};  // answer with the full cache
 
   static void fields(auto& result, auto&& field) {
     field.absent_or("length", result.length);
@@ -61,7 +61,7 @@ struct TaskResult {
 
 /// Means over answers.
 struct AnswerMeans {
-  /// Absent where choices were taken and nothing was generated.
+  /// Absent if answers were selected from choices and no text was generated.
   struct Text {
     double recall = 0, partial = 0, f1 = 0, first_token = 0;
 
@@ -81,10 +81,10 @@ struct AnswerMeans {
   }
 };
 
-/// How much more probable right answers are than with the full cache, a token.
+/// The difference of the right answers' log-likelihood per token from the full cache.
 struct LikelihoodDifference {
   double log_likelihood = 0;
-  draw::Interval interval = {};  // 95 % over questions; absent for one question
+  draw::Interval interval = {};  // 95 % interval over questions; absent for one question
 
   static void fields(auto& difference, auto&& field) {
     field("log_likelihood", difference.log_likelihood);
@@ -92,11 +92,11 @@ struct LikelihoodDifference {
   }
 };
 
-/// What the answers to the questions of a task have in common (docs/tasks.md).
+/// Summary of the answers to the questions of a task (docs/tasks.md).
 struct TaskSummary {
-  /// The full cache, asked as well.
+  /// The results of the full cache on the same questions.
   struct Reference {
-    std::optional<double> first_token_as_full = {};  // share of answers that begin alike
+    std::optional<double> first_token_as_full = {};  // share of answers with the same first token
     AnswerMeans full;
     LikelihoodDifference difference;
 
@@ -106,7 +106,7 @@ struct TaskSummary {
     }
   };
   std::size_t questions = 0;
-  std::pair<std::size_t, std::size_t> prompt_tokens = {};  // the least and the most
+  std::pair<std::size_t, std::size_t> prompt_tokens = {};  // minimum and maximum
   AnswerMeans means;
   std::optional<Reference> reference = {};
 
@@ -115,8 +115,8 @@ struct TaskSummary {
     field.inlined(summary.means);
     field.inlined("full", summary.reference);
   }
-  /// Whether the full cache, or where there is no other the one at work, misses most questions: the likelihood is the
-  /// measure then.
+  /// Returns true if the full cache (or the tested cache, if there is no reference) misses most questions. Use the
+  /// log-likelihood as the measure in this case.
   bool is_failed() const { return (reference ? reference->full : means).accuracy < 0.5; }
 };
 
@@ -149,8 +149,8 @@ struct TaskAnswers {
 };
 
 std::string to_text(const TaskAnswers& answers);
-/// Maps of depth × length: the share of the answer that is found, with the full cache, too, and the likelihood. No
-/// panel if results have no depth.
+/// Draws depth × length maps of the share of the answer that is found, also with the full cache, and of the
+/// log-likelihood. There is no panel if a result has no depth.
 draw::Chart retrieval_chart(const std::string& heading, std::span<const TaskResult> results);
 
 }  // namespace kvs

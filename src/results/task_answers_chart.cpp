@@ -8,9 +8,9 @@
 namespace kvs {
 namespace {
 
-using Places = std::vector<std::vector<std::vector<const Answer*>>>;  // [depth][length] the answers
+using Places = std::vector<std::vector<std::vector<const Answer*>>>;  // [depth][length]: the answers
 
-/// The depths and lengths of questions; empty if a question has none.
+/// The depths and lengths of the questions; empty if a question has no depth or length.
 struct QuestionGrid {
   explicit QuestionGrid(std::span<const TaskResult> results) {
     std::set<double> all_depths;
@@ -23,7 +23,8 @@ struct QuestionGrid {
     depths.assign(all_depths.begin(), all_depths.end());
     lengths.assign(all_lengths.begin(), all_lengths.end());
   }
-  /// @param answer  of a result, or nullptr
+  /// Groups the answers by depth and length.
+  /// @param answer  returns the answer of a result, or nullptr to skip the result
   template <class Pick>
   Places places(std::span<const TaskResult> results, Pick answer) const {
     Places places(depths.size(), std::vector<std::vector<const Answer*>>(lengths.size()));
@@ -46,7 +47,8 @@ struct QuestionGrid {
   std::vector<std::size_t> lengths;
 };
 
-/// `told` gives a place's value in words, of those with answers.
+/// Returns a map of `value` over the answers at each depth and length.
+/// @param told  returns a cell's value in words; called only for cells with answers
 template <class Value, class Told>
 draw::Panel answers_panel(const std::string& key, const std::string& title, const MapNames& names,
                           const draw::ColourBar& bar, const Places& places, Value value, Told told) {

@@ -12,15 +12,15 @@ namespace {
 
 using Rows = std::vector<std::vector<double>>;
 
-/// Two maps of the same rows and columns.
+/// Two maps with equal rows and columns.
 struct TokenMap {
-  std::vector<std::string> rows, columns;  // columns: the first token of each
-  std::vector<draw::Axis::Tick> ticks;     // where layers are named, by row; empty: at every row
-  std::size_t width = 1;                   // tokens of a column
-  Rows score, kept;                        // the largest relative score; the share of the tokens that stay
+  std::vector<std::string> rows, columns;  // columns: the first token of each column
+  std::vector<draw::Axis::Tick> ticks;     // rows that are labelled with a layer; empty: all rows
+  std::size_t width = 1;                   // tokens per column
+  Rows score, kept;                        // largest relative score; share of kept tokens
 };
 
-/// Of one head, by column.
+/// Returns the largest score of one head in each column.
 std::vector<double> largest_scores(const std::vector<double>& scores, std::size_t width) {
   std::vector<double> largest;
   for (std::size_t first = 0; first < scores.size(); first += width) {
@@ -52,7 +52,7 @@ TokenMap token_map(const TokenScoresResult& result, bool by_head) {
   map.width = (result.tokens_scored + kMaxColumns - 1) / kMaxColumns;
   for (std::size_t token = 0; token < result.tokens_scored; token += map.width)
     map.columns.push_back(draw::shown_count(result.first_token + token));
-  const std::size_t step = result.layers.size() > 10 ? 5 : 1;  // a tick in the middle of each fifth layer's heads
+  const std::size_t step = result.layers.size() > 10 ? 5 : 1;  // with many layers, a tick at every fifth layer
   for (std::size_t layer = 0; layer < result.layers.size(); ++layer) {
     const std::string name = std::to_string(result.layers[layer]);
     const std::size_t heads = result.kept[layer].size();
@@ -72,9 +72,10 @@ TokenMap token_map(const TokenScoresResult& result, bool by_head) {
   return map;
 }
 
-/// Ends of the colour scale: a single token would set the upper one else.
+/// Returns the ends of the colour scale. The upper end is a quantile, so that a single token does not determine the
+/// upper end.
 std::pair<double, double> score_range(const Rows& score) {
-  constexpr double kScale = 0.995;  // of the cells lie within
+  constexpr double kScale = 0.995;  // share of the cells within the scale
   std::vector<double> sorted;
   for (const auto& row : score) sorted.insert(sorted.end(), row.begin(), row.end());
   std::ranges::sort(sorted);

@@ -9,7 +9,8 @@
 
 namespace kvs {
 
-/// LagKV's scores of one document's tokens and which tokens stay. Lists are [layer][head] by position in `layers`.
+/// LagKV's scores of the tokens of one document, and the tokens that are kept. Lists are [layer][head]; layers are
+/// indexed by position in `layers`.
 struct TokenScoresResult {
   ResultHead head = {};
   std::size_t document = 0, window = 0;
@@ -20,8 +21,8 @@ struct TokenScoresResult {
   std::vector<std::size_t> layers = {};
   std::size_t first_token = 0, tokens_scored = 0;
   std::vector<std::vector<std::vector<double>>> relative_score = {};  // [token] from first_token on; 1: uniform
-  std::vector<std::vector<std::vector<std::size_t>>> kept = {};       // positions of the tokens that stay
-  std::vector<double> head_overlap = {};  // [layer] share of a head's kept tokens that another head keeps, too
+  std::vector<std::vector<std::vector<std::size_t>>> kept = {};       // positions of the kept tokens
+  std::vector<double> head_overlap = {};  // [layer]: share of a head's kept tokens that another head also keeps
 
   static void fields(auto& of, auto&& field) {
     field.inlined(of.head);
@@ -31,14 +32,14 @@ struct TokenScoresResult {
                                                                                                  of.head_overlap);
   }
   static void check(const TokenScoresResult& of, const JsonCursor& json);
-  /// The mean over layers of `head_overlap`.
+  /// Returns the mean of `head_overlap` over layers.
   double overlap() const;
 };
 
 std::string to_text(const TokenScoresResult& result);
 
-/// A map of the scores above one of the tokens that stay, neighbouring tokens taken together: a row for each KV head,
-/// or for each layer with the means over its heads.
+/// The rows of token_score_chart(): one for each KV head, or one for each layer with the means over its heads. The
+/// chart shows a map of the scores above a map of the kept tokens. Neighbouring tokens share a column.
 enum class ScoreRows { kHeads, kLayers };
 draw::Chart token_score_chart(const std::string& heading, const TokenScoresResult& result, ScoreRows rows);
 

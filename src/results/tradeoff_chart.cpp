@@ -25,7 +25,7 @@ draw::Side bytes_side(const std::vector<TradePoint>& points) {
   return side;
 }
 
-/// From a little below the least loss, or the scale's end if one is lower, over a decade or more.
+/// Returns an axis of at least one decade from slightly below the smallest loss, but not below the scale's lower end.
 draw::Axis loss_axis(const std::vector<TradePoint>& points, const LossScale& scale) {
   double low = HUGE_VAL, high = 0;
   for (const TradePoint& point : points) {
@@ -36,7 +36,7 @@ draw::Axis loss_axis(const std::vector<TradePoint>& points, const LossScale& sca
   return {low, std::max(1.5 * high, 10 * low), draw::Axis::Scale::kLogarithmic};
 }
 
-/// The front from the smallest cache on.
+/// Returns the front in ascending order of bytes.
 std::vector<TradePoint> front_of(const std::vector<TradePoint>& points) {
   std::vector<TradePoint> front;
   for (const TradePoint& point : points)

@@ -8,33 +8,33 @@
 
 namespace kvs {
 
-/// A cache by what it holds and what it costs.
+/// The size and the loss of one cache.
 struct TradePoint {
-  std::string label, method;  // the method decides colour and form
-  bool stored = false;        // in a storage type of its own: hollow
-  double bytes = 1;           // of the full cache
-  double loss = 0;            // on the plot's scale
-  std::string told;           // the loss in words, and what else there is to say
-  draw::Interval interval;    // of the loss, 95 %
-  bool front = false;         // nothing smaller costs less
+  std::string label, method;  // the method determines the colour and the mark
+  bool stored = false;        // rows have their own storage type; drawn hollow
+  double bytes = 1;           // as a share of the full cache
+  double loss = 0;            // on the chart's loss scale
+  std::string told;           // the loss in words and further details
+  draw::Interval interval;    // 95 % interval of the loss
+  bool front = false;         // true if no smaller cache has a lower loss
 };
 
-/// The measure of a loss: the name of the vertical axis, its lowest end, and its labels.
+/// The measure of a loss: the title, the lower end and the labels of the vertical axis.
 struct LossScale {
   std::string title;
-  double least;  // losses below it lie there
+  double least;  // lower losses are drawn at this value
   draw::Axis::Label tick;
 };
-/// Relative change of perplexity, from a tenth of a percent on.
+/// Relative change of perplexity; the axis starts at 0.1 %.
 LossScale perplexity_scale();
-/// KL divergence from the full cache's predictions, nats a token, from 1e-5 on.
+/// KL divergence from the full cache's predictions in nats per token; the axis starts at 1e-5.
 LossScale divergence_scale();
 
-/// Marks the points that no other beats in both bytes and loss.
+/// Sets `front` of the points that no other point beats in both bytes and loss.
 void mark_front(std::vector<TradePoint>& points);
 
-/// Bytes against loss, both on logarithmic scales; the front as a staircase, named where there is room.
-/// @param methods  in the order of their looks; those that are not among them follow
+/// Draws loss against bytes on logarithmic scales, and the front as a staircase with labels where there is space.
+/// @param methods  determines the order in which colours and marks are assigned; other methods follow
 draw::Chart tradeoff_chart(const std::string& heading, const std::string& description, const LossScale& scale,
                            const std::vector<TradePoint>& points, std::span<const std::string> methods = {});
 

@@ -24,28 +24,28 @@
 
 namespace kvs {
 
-/// What a run writes, and what it keeps for --resume until that is in place.
+/// The outputs of a run, and the state that the run keeps for --resume until the outputs are in place.
 struct RunOutputs {
-  enum class Kind { kResult, kConfig };  // where the main output says how it was made: / or /calibration
+  enum class Kind { kResult, kConfig };  // location of the provenance in the main output: / or /calibration
   enum class State { kNone, kJournal, kCheckpoint };
-  std::filesystem::path main;                      // is written last
-  std::vector<std::filesystem::path> others = {};  // go with it: figures, tensors, configs
+  std::filesystem::path main;                      // written last
+  std::vector<std::filesystem::path> others = {};  // further files: figures, tensors, configs
   Kind kind = Kind::kResult;
   State state = State::kNone;
-  std::optional<std::filesystem::path> holder = {};  // the output that the lock and the state lie beside: `main`
+  std::optional<std::filesystem::path> holder = {};  // the lock and the state are next to this output; default: `main`
 };
 
-/// The life of a command that runs a model, which goes through it from top to bottom:
+/// The steps of a command that runs a model, in order:
 ///
 ///   take_outputs   checks the outputs and locks them
 ///   open_model     opens the model's files
-///   read_texts     reads and cuts the texts; from here on there is an identity, to which the command may add
-///   is_finished    ends a run with --resume that has finished before
+///   read_texts     reads and splits the texts; from here on the identity exists, and the command may add to it
+///   is_finished    ends a run with --resume if it has finished before
 ///   load           loads the weights, checks that ranks agree, opens the journal or the checkpoint
 ///   …              the command's own work
 ///   write, print   puts the outputs in place, removes the state, prints the result
 ///
-/// Each step may be left out. Of several ranks rank 0 owns outputs and state.
+/// All steps are optional. If there are several ranks, rank 0 owns the outputs and the state.
 class Run {
  public:
   /// @param options  must outlive the run
@@ -57,58 +57,59 @@ class Run {
   bool is_root() const noexcept { return settings_.is_root(); }
   Ranks& ranks() const noexcept { return *settings_.ranks; }
 
-  /// @throws as check_outputs and OutputLock
+  /// @throws the errors of check_outputs() and OutputLock
   void take_outputs(RunOutputs outputs);
   void open_model() { source_ = kvs::open_model(options_); }
-  /// @param positions  as load_corpus
+  /// @param positions  as in load_corpus()
   void read_texts(const std::function<std::size_t(std::size_t)>& positions = {});
-  /// Prints what the run before has written, if there is nothing to do.
-  /// @param written  the files beside the main output, by what that holds; empty: all of RunOutputs::others
+  /// Returns true if a previous run has finished, and prints its result.
+  /// @param written  returns the files written in addition to the main output, given its content; empty: all of
+  /// RunOutputs::others
   bool is_finished(const OtherOutputs& written = {});
-  /// @throws as load_model, require_agreement, open_journal
+  /// @throws the errors of load_model(), require_agreement() and open_journal()
   void load();
   /// load() in two steps, for runs whose states come from a capture, with or without a model.
   void load_weights();
   void start_on(const Backend& backend);
 
   bool has_model() const noexcept { return source_ || session_.source; }
-  /// Of the model, whether its weights are loaded or not.
+  /// Returns the model. The weights need not be loaded.
   const ModelSource& model() const noexcept { return session_.source ? *session_.source : *source_; }
   const ModelConfig& config() const noexcept { return model().config(); }
   const Corpus& corpus() const noexcept { return corpus_; }
   const std::vector<std::vector<std::int32_t>>& documents() const noexcept { return documents_; }
-  /// Tokens of a document.
+  /// Returns the number of tokens of one document.
   std::size_t tokens() const noexcept { return documents_.front().size(); }
   const ModelSession& session() const noexcept { return session_; }
   Decoder& decoder() const noexcept { return *session_.decoder; }
   Backend& backend() const noexcept { return *session_.backend; }
 
-  /// What a resumed run must have in common with the one before.
+  /// Returns the members that a resumed run must share with the previous run.
   Json& identity() noexcept { return identity_; }
   const Json& identity() const noexcept { return identity_; }
-  /// The journal, on rank 0; nullptr elsewhere and without one.
+  /// Returns the journal on rank 0; nullptr on other ranks or if there is no journal.
   Journal* journal() noexcept { return journal_ ? &*journal_ : nullptr; }
   Checkpoint& checkpoint() noexcept { return *checkpoint_; }
-  /// The state to go on from, on rank 0.
+  /// Returns the state to resume from, on rank 0 only.
   std::optional<Checkpoint::State> saved_state();
 
   void print_estimate(const Estimate& estimate) const { kvs::print_estimate(estimate, backend(), settings_); }
-  /// A line on stderr that begins with "note: ", unless quiet.
+  /// Prints "note: " and `text` on stderr, unless quiet.
   void note(const std::string& text) const { print_note("note: " + text, quiet()); }
 
   Provenance provenance() const { return kvs::provenance(options_, settings_, corpus_); }
-  /// The members that results of a run on texts begin with.
+  /// Returns the first members of the result of a run on texts.
   /// @param window  tokens of the documents that the model reads
   ResultHead result_head(const std::string& format, std::size_t window) const;
   InputDigests input_digests() const;
 
   /// Puts the outputs in place, if there are any, and removes the state.
-  /// @param staged  files that take their places with these
+  /// @param staged  files that are put in place together with the outputs
   void write(const Json& result, const std::function<RunFigures()>& figures = {});
   void write(OutputSet& staged, const Json& result, const std::function<RunFigures()>& figures = {});
   void remove_state();
   void print(const Json& result, const std::string& text) const { print_result(settings_, result, text); }
-  /// write() and print().
+  /// Calls write() and print().
   void finish(const Json& result, const std::string& text, const std::function<RunFigures()>& figures = {});
 
  private:

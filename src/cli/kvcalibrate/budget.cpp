@@ -35,7 +35,7 @@ OptionTable budget_options(const std::string& method, const std::string& summary
   return table;
 }
 
-/// The documents that settings are chosen on, in an order that mixes the texts, then those that are held out.
+/// The documents that settings are chosen on, in an order that mixes the texts, followed by the held-out documents.
 struct SplitDocuments {
   std::vector<std::vector<std::int32_t>> all;
   std::size_t held = 0;
@@ -46,7 +46,7 @@ struct SplitDocuments {
   }
 };
 
-/// Moves those of --holdout-windows, or a quarter, behind the others.
+/// Moves the documents of --holdout-windows, or a quarter of all documents, to the end. Returns their number.
 std::size_t hold_out(const Run& run, Corpus& corpus) {
   const std::size_t count = corpus.documents.size();
   if (!run.options().has("holdout-windows")) {
@@ -79,7 +79,7 @@ SplitDocuments split_documents(const Run& run) {
   return split;
 }
 
-/// Of all documents that were measured or held out.
+/// Returns the provenance of all measured and held-out documents.
 Provenance provenance_of(const Run& run, const SplitDocuments& documents) {
   Provenance record = run.provenance();
   record.documents = documents.all.size();
@@ -91,7 +91,8 @@ Estimate estimate_of(const Run& run, std::string_view method, const BudgetPlan& 
   const ModelConfig& model = run.config();
   const std::size_t length = text.measured.front().size();
   const auto tokens = static_cast<double>(length);
-  // A pass and, beside its own head, that of the full cache's pass; streams of every layer where layers trade.
+  // FLOPs: one pass, and the output head of the full cache's pass. Memory: residual streams, of every layer if bytes
+  // are moved between layers.
   const double stream = sizeof(float) * tokens * static_cast<double>(model.d_model),
                kept = static_cast<double>(text.measured.size() +
                                           (plan.rounds > 0 ? text.measured.size() * model.layers : 0));

@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-/// Whether --method takes it.
+/// Returns true if --method accepts the method.
 bool is_named(const Method& method) { return method.make != nullptr; }
 
 const Method& named(const std::string& name, const std::string& option) {
@@ -34,7 +34,7 @@ struct WordsOfCache {
   Json settings;
 };
 
-/// "METHOD [NAME=VALUE …]"
+/// Parses "METHOD [NAME=VALUE …]".
 WordsOfCache words_of_cache(const std::string& text, const std::string& option) {
   std::istringstream stream(text);
   const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
@@ -42,12 +42,12 @@ WordsOfCache words_of_cache(const std::string& text, const std::string& option) 
   return {method, parse_settings(std::span(words).subspan(words.empty() ? 0 : 1), option)};
 }
 
-/// The method of --method, or the standard.
+/// Returns the method of --method, or the default.
 const Method& method_of(const Options& options, const Method* default_value) {
   return options.has("method") ? named(options.text("method"), "--method") : *default_value;
 }
 
-/// Refuses what needs neither a model nor a config to be seen.
+/// Rejects errors that can be found without a model and a config.
 void check_cache_options(const Options& options, const Method* default_value) {
   if (options.has("method")) refuse_options(options, {"config"}, "--method");
   if (!options.has("method") && !options.has("config") && default_value == nullptr)
@@ -74,7 +74,7 @@ void add_cache_options(OptionTable& table, const Method* default_value) {
   table.value("config", "FILE", "a config of any method")
       .value("method", "NAME", "a method of the list above; with --help its parameters")
       .describes([](const std::string& name) {
-        const Method* const method = find_method(name);  // of a config alone, too
+        const Method* const method = find_method(name);  // also accepts methods that need a config
         return method_help(method == nullptr ? named(name, "--method") : *method);
       })
       .list("set", "NAME=VALUE", "parameters of --method, or instead of a --config's; may repeat")

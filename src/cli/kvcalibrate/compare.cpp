@@ -14,9 +14,9 @@
 namespace kvs {
 namespace {
 
-constexpr double kTimes = 0.1, kQuestions = 0.1;  // of --time, for the front's
+constexpr double kTimes = 0.1, kQuestions = 0.1;  // shares of --time for the front's speeds and questions
 
-/// Adds what else the run reads to its identity.
+/// Adds the other inputs of the run to its identity.
 void add_identity(Run& run, const std::optional<Corpus>& calibration) {
   if (calibration) {
     run.identity()["calibration_text_sha256"] = calibration->text_sha256;
@@ -64,7 +64,7 @@ void run_compare(Arguments arguments) {
   const CompareGrid grid = compare_grid(*options);
   const ComparisonFiles files = files_of(*options, grid);
   RunOutputs outputs{.main = files.out, .others = files.others(), .state = RunOutputs::State::kJournal};
-  std::optional<OutputFolder> best, calibrated;  // go after the locks in them
+  std::optional<OutputFolder> best, calibrated;  // destroyed after the locks in these folders
   Run run(*options);
   std::vector<std::filesystem::path> all = outputs.others;
   all.insert(all.begin(), files.out);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kMaxDecoded = 1 << 20, kMaxWindow = 1 << 24;
 
-/// "75%" or "0.75".
+/// Parses "75%" or "0.75".
 double share_of(const std::string& word, const char* option) {
   const bool percent = word.ends_with('%');
   const auto number = parse_real(std::string_view(word).substr(0, word.size() - (percent ? 1 : 0)));
@@ -27,7 +27,7 @@ double share_of(const std::string& word, const char* option) {
   throw Error(ErrorCode::kUsage, option, "found '" + word + "', expected a share such as 25% or 0.25");
 }
 
-/// Words of a list. @throws Error kUsage for one that stands there twice
+/// Returns the words of a list. @throws Error kUsage if a word occurs twice
 std::vector<std::string> distinct_words(const Options& options, const std::string& name) {
   std::vector<std::string> words = options.words(name);
   for (auto word = words.begin(); word != words.end(); ++word)
@@ -36,7 +36,7 @@ std::vector<std::string> distinct_words(const Options& options, const std::strin
   return words;
 }
 
-/// Storage types, KIND or KIND/KIND.
+/// Returns a list of storage types, each KIND or KIND/KIND.
 std::vector<std::string> type_words(const Options& options, const std::string& name) {
   std::vector<std::string> words = distinct_words(options, name);
   for (const std::string& word : words) {
@@ -49,7 +49,7 @@ std::vector<std::string> type_words(const Options& options, const std::string& n
   return words;
 }
 
-/// @throws Error kUsage where two of sorted shares have one name of a file
+/// Checks sorted shares. @throws Error kUsage if two shares would give the same file name
 void refuse_alike(std::span<const double> shares, const char* option) {
   for (std::size_t n = 1; n < shares.size(); ++n)
     if (percent_text(shares[n]) == percent_text(shares[n - 1]))
@@ -65,7 +65,8 @@ std::vector<double> budgets_of(const Options& options) {
   return budgets;
 }
 
-/// Of methods and of ways to write configs for them; `standard`: of those that are compared by default.
+/// Returns the names of methods and of ways to write configs for them.
+/// @param standard  true: only names that are compared by default
 std::vector<std::string> compared_names(bool standard) {
   std::vector<std::string> names;
   for (const Method* const method : all_methods()) {
@@ -78,12 +79,12 @@ std::vector<std::string> compared_names(bool standard) {
   return names;
 }
 
-/// Whether calibrations of a method write configs.
+/// Returns true if calibrations of a method write configs.
 bool has_series(const Method& method) {
   const Calibration* const calibration = find_calibration(method);
   return calibration != nullptr && !calibration->series.empty();
 }
-/// Whether --calibration-text calibrates a method.
+/// Returns true if --calibration-text calibrates a method.
 bool has_calibration(const Method& method) { return is_calibrated(method.name) || has_series(method); }
 bool takes_whole_prefix(const Method& method) { return method.prefill == Prefill::kWhole; }
 
@@ -93,7 +94,8 @@ bool takes_whole_prefix(const Method& method) { return method.prefill == Prefill
               "found '" + name + "', expected some of " + listed(known) + did_you_mean(name, known));
 }
 
-/// Whether --types-with-methods makes a cell: of a config, or of a method but full that keeps rows.
+/// Returns true if --types-with-methods adds a configuration: for a config, or for a method other than full that keeps
+/// rows.
 bool composes(const Options& options, const CompareGrid& grid) {
   const auto takes = [](const std::string& name) {
     return find_method(name) != &kFullMethod && find_method(name)->rows;
@@ -102,7 +104,7 @@ bool composes(const Options& options, const CompareGrid& grid) {
          std::ranges::any_of(compared_series(options), &SeriesMethod::rows);
 }
 
-/// @throws Error kUsage for the first of `names` that is given where `needed` is not
+/// @throws Error kUsage for the first of `names` that is given without `needed`
 void refuse_without(const Options& options, const std::string& needed, std::span<const std::string_view> names) {
   if (!options.list(needed).empty()) return;
   for (const std::string_view name : names)
@@ -110,12 +112,12 @@ void refuse_without(const Options& options, const std::string& needed, std::span
       throw Error(ErrorCode::kUsage, "--" + std::string(name), "needs --" + needed + " as well");
 }
 
-/// Whether something is calibrated on --calibration-text.
+/// Returns true if a method is calibrated on --calibration-text.
 bool calibrates(const Options& options, const CompareGrid& grid) {
   return !compared_series(options).empty() || std::ranges::any_of(grid.methods, is_calibrated);
 }
 
-/// The options of the text that methods are calibrated on.
+/// Adds the options of the text that methods are calibrated on.
 void add_calibration_options(OptionTable& table) {
   table
       .list("calibration-text", "PATH",

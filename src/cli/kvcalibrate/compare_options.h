@@ -13,26 +13,26 @@
 
 namespace kvs {
 
-// What the options of `kvcalibrate compare` say. All throw Error kUsage naming the option.
+// The values of the options of `kvcalibrate compare`. All functions throw Error kUsage naming the option.
 
 OptionTable compare_options();
-/// Every value that can be checked before a file is opened, and that no option is given that has no effect.
+/// Checks all values that can be checked before a file is opened. Rejects options that have no effect.
 void check_compare_options(const Options& options);
-/// --methods, --budgets, --types and --types-with-methods; documents are still to come.
+/// Returns the grid of --methods, --budgets, --types and --types-with-methods, without documents.
 CompareGrid compare_grid(const Options& options);
-/// Those of --methods that write configs; none without --calibration-text.
+/// Returns the entries of --methods that write configs; none without --calibration-text.
 std::vector<const SeriesMethod*> compared_series(const Options& options);
-/// Ascending --max-ppl-increase; none: no smallest caches are named.
+/// Returns the values of --max-ppl-increase in ascending order. If there are none, no smallest caches are named.
 std::vector<double> compare_losses(const Options& options);
-/// --time in seconds.
+/// Returns --time in seconds.
 double compare_seconds(const Options& options);
-/// --prefix or its default for documents of `tokens` tokens.
+/// Returns --prefix, or its default for documents of `tokens` tokens.
 std::size_t compare_prefix(const Options& options, std::size_t tokens);
-/// --timed-tokens, of at most `most` tokens.
+/// Returns --timed-tokens, which is at most `most` tokens.
 std::size_t compare_decode(const Options& options, std::size_t most);
-/// The texts of --calibration-text, none of whose windows is one of `scored`.
+/// Loads the texts of --calibration-text. None of their windows may be a window of `scored`.
 Corpus load_calibration(const Options& options, const RunOptions& run, const ModelSource& model, const Corpus& scored);
-/// What is calibrated, in --calibration-dir or its default. Not its provenance.
+/// Returns the plan of the calibrations in --calibration-dir or its default, without the provenance.
 CalibrationPlan calibration_plan(const Options& options);
 
 }  // namespace kvs

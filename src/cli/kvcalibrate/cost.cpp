@@ -11,7 +11,7 @@ namespace kvs {
 namespace {
 
 constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
-constexpr std::int64_t kMinCache = 16;  // FreqKV's sinks, and some slots to keep and to free at any γ
+constexpr std::int64_t kMinCache = 16;  // FreqKV's sinks, and slots to keep and to free for any γ
 
 OptionTable cost_options() {
   std::string names;

@@ -12,7 +12,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // q_pre and k_pre that p = 1 keeps between passes
+constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // limit for q_pre and k_pre kept between passes with p = 1
 
 void open_capture(Run& run, EliteInput& input, bool whiten) {
   const Options& options = run.options();

@@ -20,7 +20,7 @@
 namespace kvs {
 namespace {
 
-/// Second moments of x from a live pass of their own: with --capture the states carry no x.
+/// Computes the second moments of x in a separate live pass, because a capture does not contain x.
 std::vector<double> live_moments(const EliteInput& input, Run& run, const std::vector<std::size_t>& layers,
                                  CalibrationOps& ops) {
   run.load_weights();
@@ -61,7 +61,7 @@ Estimate estimate_of(const EliteInput& input, const ElitePlan& plan, const Run& 
     const double passes = plan.search.norm == 1 ? static_cast<double>(plan.search.count) : 1;
     estimate.read_bytes = passes * static_cast<double>(capture_bytes(input.reader->header()));
     estimate.memory_bytes += captured_memory(input.reader->header());
-    if (config.whitening != Whitening::kOff)  // a pass of its own, once the states have been read
+    if (config.whitening != Whitening::kOff)  // a separate pass after the states have been read
       estimate.memory_bytes += pass_memory(input.config, loaded_weight_bytes(run.model(), type), run.tokens());
   } else {
     estimate.flops += 1.2 * documents * forward_flops(input.config, tokens);
@@ -70,7 +70,7 @@ Estimate estimate_of(const EliteInput& input, const ElitePlan& plan, const Run& 
   return estimate;
 }
 
-/// What the sets were chosen by: the texts, or the capture.
+/// Returns the provenance of the chosen sets: the texts, or the capture.
 Provenance elite_provenance(const EliteInput& input, const Run& run) {
   Provenance record = run.provenance();
   if (!input.reader) return record;
@@ -95,7 +95,7 @@ RunOutputs outputs_of(const Options& options) {
   return outputs;
 }
 
-/// Searches, and chooses sizes where there is a choice; ranks share the search.
+/// Runs the search, and chooses sizes if there is a choice. Ranks share the search.
 void find_sets(const EliteInput& input, ElitePlan& plan, EliteSearch& search, CalibrationOps& ops, Run& run) {
   const std::size_t last = search.units() - plan.held_out;
   {
@@ -106,7 +106,8 @@ void find_sets(const EliteInput& input, ElitePlan& plan, EliteSearch& search, Ca
   if (plan.held_out > 0) {
     PhaseProgress progress(run.quiet());
     choose_sizes(plan, run.model(), run.decoder(), search, ops, input.documents, progress.counter());
-    while (search.done() < search.units()) search.step();  // not saved: another run would choose by what it fitted
+    while (search.done() < search.units())
+      search.step();  // not saved: a resumed run would choose sizes on documents that it fitted
   }
   take_picks(plan, search);
 }
@@ -116,7 +117,8 @@ void check_capture(const Options& options) {
   if (!options.has("capture")) return;
   if (!options.has("model")) refuse_options(options, {"weights-budget"}, "--capture without --model");
   if (options.text("outputs") == "fitted") refuse_options(options, {"outputs"}, "--capture");
-  if (options.has("rank")) require_partner(options, {"rank"}, {"model"});  // factors are of its weights
+  if (options.has("rank"))
+    require_partner(options, {"rank"}, {"model"});  // factors are computed from the model's weights
   if (planned_whitening(options) != Whitening::kOff)
     require_partner(options, {"whiten"}, {"text", "tokens-file"});
   else

@@ -66,7 +66,7 @@ OptionTable eval_options() {
   return table;
 }
 
-/// --out and --save-config; without --out a run keeps nothing to resume.
+/// Registers --out and --save-config as outputs. Without --out a run keeps no state for --resume.
 void take_outputs(Run& run) {
   std::vector<std::filesystem::path> outputs;
   for (const char* name : {"out", "save-config"})
@@ -77,7 +77,7 @@ void take_outputs(Run& run) {
                     .state = run.options().has("out") ? RunOutputs::State::kJournal : RunOutputs::State::kNone});
 }
 
-/// The config of --save-config. No text was read to choose its settings; its `quality` is what was measured.
+/// Returns the config of --save-config. No text was used to choose the settings; `quality` holds the measured values.
 Json config_of(const CacheChoice& choice, const Run& run, const CacheQuality& found) {
   const Provenance record = run.provenance();
   Json quality{{"text", "evaluated documents"}, {"text_sha256", record.text_sha256},
@@ -122,10 +122,10 @@ Evaluation score(const EvaluationPlan& plan, Run& run) {
   return evaluate(run.decoder(), run.documents(), plan, progress.counter(), run.journal(), &run.ranks());
 }
 
-/// Says where the method has done nothing.
+/// Prints a note if the method had no effect.
 void note_idleness(const CacheChoice& choice, const CacheQuality& found, const Run& run) {
   const bool as_large = found.bytes_ratio >= 1;
-  // With a storage of its own a cache's size says nothing of its tokens.
+  // With another storage type, the size of a cache does not show how many tokens it holds.
   if (choice.method != &kFullMethod && !choice.has_kv_type() && found.compressions == 0 && as_large)
     run.note("documents of " + std::to_string(run.tokens()) + " tokens are all kept: " + choice.name() +
              " has nothing to compress in them");
@@ -153,7 +153,7 @@ EvaluationResult result_of(const CacheChoice& choice, const EvaluationPlan& plan
   return result;
 }
 
-/// The result goes to --out, the method to --save-config: both or none.
+/// Writes the result to --out and the method to --save-config: both or none.
 void write(const CacheChoice& choice, const EvaluationResult& result, Run& run) {
   const Options& options = run.options();
   OutputSet outputs;

@@ -18,13 +18,13 @@
 namespace kvs {
 namespace {
 
-/// Options of eval that say how texts are scored.
+/// Options of eval for the scoring of texts.
 constexpr std::array<std::string_view, 7> kTextScoringOptions{"tokens-file", "window", "documents",  "windows",
                                                               "stride",      "decode", "save-config"};
 
 TaskCache task_cache(const Options& options, const ModelSource& source) {
   const Method* named = options.has("method") ? find_method(options.text("method")) : nullptr;
-  // Prefixes are as long as the questions will be.
+  // The length of a prefix is the length of its question, which is not known yet.
   TaskCache cache{
       choose_cache(options, source, nullptr,
                    named != nullptr && named->prefill == Prefill::kWhole ? prefix_parameters(kLongestQuestion).values
@@ -68,7 +68,7 @@ TaskAnswers answers_of(const TaskCache& cache, const TaskInput& input, std::vect
 std::vector<TaskResult> ask_all(const TaskCache& cache, const TaskInput& input, Run& run) {
   const bool compare = !cache.choice.is_full() && run.options().text("reference") == "full";
   const auto& samples = input.questions.samples;
-  // Each question goes in twice: with the right answer, and to be answered.
+  // Each question is processed twice: once with the right answer, and once to generate an answer.
   run.print_estimate({.flops = (compare ? 4 : 2) * static_cast<double>(samples.size()) *
                                forward_flops(run.config(), static_cast<double>(input.longest)),
                       .memory_bytes = session_memory(run.session(), input.longest)});
@@ -79,7 +79,7 @@ std::vector<TaskResult> ask_all(const TaskCache& cache, const TaskInput& input, 
   return run_task(samples, input.plan, model, compare ? &full : nullptr, progress.counter(), run.journal());
 }
 
-/// Whether a map of the result has been drawn: all questions have depths.
+/// Returns true if the result has a map, which requires that all questions have depths.
 bool has_map(const Json& result) {
   return std::ranges::all_of(result.at("samples"), [](const Json& sample) { return sample.contains("depth"); });
 }
@@ -127,7 +127,7 @@ void run_eval_task(Run& run) {
   run.open_model();
   const TaskCache cache = task_cache(options, run.model());
   const TaskInput input(run);
-  Corpus read;  // what says which texts a run is of
+  Corpus read;  // identifies the texts of the run
   read.text_sha256 = input.questions.sha256;
   run.identity() = run_identity(options, run.model(), read);
   run.identity()["bos"] = bos_json(input.plan.bos);

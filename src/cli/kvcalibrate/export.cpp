@@ -60,7 +60,7 @@ void run_export(Arguments arguments) {
   const Exporter& exporter = exporter_of(options->text("to"), "--to");
   const std::filesystem::path path = options->text("config");
   std::filesystem::path out = options->text("out");
-  if (!out.has_filename()) out = out.parent_path();  // "folder/"
+  if (!out.has_filename()) out = out.parent_path();  // for "folder/"
   check_output_of(exporter, out, *options, run);
   const OutputLock lock(out, run.lock);
   const auto model = open_model(*options);
@@ -85,7 +85,7 @@ void run_export(Arguments arguments) {
   if (exporter.kind == StagedOutput::Kind::kFolder) {
     result["files"] = files_of_folder(staged.path());
     write_file_atomically(staged.path() / kExportRecord, dump_json(result) + "\n", false);
-    check_output_folder(out, run.replace(), kExportRecord);  // again: the export took its time
+    check_output_folder(out, run.replace(), kExportRecord);  // again: the folder may have changed during the export
   }
   staged.commit(run.replace());
   if (result.contains("notes"))

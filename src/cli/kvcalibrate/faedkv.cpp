@@ -10,7 +10,8 @@
 namespace kvs {
 namespace {
 
-/// The passes that are made at most; each document's base, and once more with every layer cut down to its best chunks.
+/// Returns the FLOPs of the maximum number of passes, plus two passes for each document: the unchanged model, and all
+/// layers cut to their best chunks.
 double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::size_t documents) {
   const double scored = static_cast<double>(plan.setup.tokens - plan.setup.first_scored());
   const auto past = static_cast<double>(plan.setup.first_scored());

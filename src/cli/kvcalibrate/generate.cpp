@@ -45,7 +45,7 @@ OptionTable generate_options() {
   return table;
 }
 
-/// @throws Error kUsage if --prompt is missing or is no UTF-8.
+/// @throws Error kUsage if --prompt is missing or is not valid UTF-8.
 void check_prompt(const Options& options) {
   const std::string& prompt = options.text("prompt");
   if (find_invalid_utf8(prompt) != std::string_view::npos)
@@ -59,7 +59,7 @@ std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& to
   return ids;
 }
 
-/// What is continued, and with which cache.
+/// The prompt to continue, and the cache to use.
 struct GenerationPlan {
   CacheChoice choice;
   std::int32_t bos = -1;

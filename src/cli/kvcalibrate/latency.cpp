@@ -62,7 +62,7 @@ OptionTable latency_options() {
   return table;
 }
 
-/// By the names that outputs give them, the full cache first.
+/// Returns the caches with their names in outputs. The full cache is first.
 std::vector<std::pair<std::string, CacheChoice>> choose_caches(const Options& options, const ModelSource& source) {
   std::vector<std::pair<std::string, CacheChoice>> choices{{"full", cache_of_words("full", "--cache", source)}};
   for (const std::string& words : options.list("cache"))

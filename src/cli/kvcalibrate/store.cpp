@@ -40,7 +40,7 @@ OptionTable type_options() {
   return table;
 }
 
-/// What --fp8-scale and --per ask for.
+/// The values of --fp8-scale and --per.
 struct ScalesPlan {
   ExtremeRule rule = ExtremeRule::kMax;
   bool by_head = false;

@@ -10,7 +10,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::int64_t kMaxSamples = 100000;  // questions, and tokens of an answer
+constexpr std::int64_t kMaxSamples = 100000;  // limit for questions and for tokens of an answer
 
 constexpr std::array<std::string_view, 4> kGeneratorOptions{"lengths", "depths", "samples", "seed"};
 constexpr std::array<std::string_view, 3> kHaystackOptions{"text", "invalid-utf8", "skip-bad-lines"};
@@ -32,10 +32,10 @@ const TaskDefinition& task_of(const Options& options) {
               "found '" + name + "', expected one of " + listed(names) + ", or FILE.jsonl" + did_you_mean(name, names));
 }
 
-/// Whether the task hides things in a text.
+/// Returns true if the task hides items in a text.
 bool takes_haystack(const TaskDefinition& task) { return task.needs_haystack || task.has_depths; }
 
-/// The text of --text; empty where there is none.
+/// Reads the text of --text; empty without --text.
 std::string haystack_of(const Run& run, std::vector<std::string>& sha256) {
   TextReader reader(text_leniency(run.options()));
   std::string text = read_haystack(run.options().list("text"), reader);

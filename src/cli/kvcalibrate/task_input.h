@@ -8,29 +8,29 @@
 
 namespace kvs {
 
-/// What --text is beside --task.
+/// The use of --text with --task.
 enum class TextUse {
-  kHaystack,  // where things are hidden
-  kScored,    // that, and what is scored
+  kHaystack,  // the text in which items are hidden
+  kScored,    // the text in which items are hidden, and which is scored
 };
-/// --task --lengths --depths --samples --answer-tokens.
+/// Adds --task, --lengths, --depths, --samples and --answer-tokens.
 void add_question_options(OptionTable& table);
-/// Refuses a --task that is not known, and options that it does not take. @throws Error kUsage
+/// Rejects an unknown --task, and options that the task does not have. @throws Error kUsage
 void check_question_options(const Options& options, TextUse text = TextUse::kHaystack);
-/// The tasks, a line for each.
+/// Returns one line for each task.
 std::string task_lines();
 
-/// The questions of --task, and how they are asked.
+/// The questions of --task, and the plan for asking them.
 struct TaskInput {
-  /// Makes or reads them. Notes where questions are shorter than was asked for.
-  /// @throws Error as the generators, read_questions() and question_extent()
+  /// Generates or reads the questions. Prints a note if questions are shorter than requested.
+  /// @throws Error from the generators, read_questions() and question_extent()
   explicit TaskInput(const Run& run);
 
   std::string task;
   std::shared_ptr<const Tokenizer> tokenizer;
   Questions questions;
   TaskPlan plan;
-  std::size_t longest = 0;  // tokens, with the room for the answer
+  std::size_t longest = 0;  // tokens, including the space for the answer
 };
 
 }  // namespace kvs

@@ -55,7 +55,8 @@ OptionTable capture_options() {
   return table;
 }
 
-/// A run with another --parts would begin anew beside what this one has kept.
+/// Rejects unfinished runs with another --parts, because this run would start anew next to their state. Removes their
+/// state with --force.
 void settle_other_splits(const std::filesystem::path& out, std::span<const std::filesystem::path> files,
                          const RunOptions& run) {
   for (const std::filesystem::path& kept : unfinished_other_splits(out, files)) {
@@ -65,18 +66,18 @@ void settle_other_splits(const std::filesystem::path& out, std::span<const std::
                   "it");
     std::filesystem::path file = kept;
     while (file.extension() != out.extension()) file.replace_extension();
-    const OutputLock lock(file);  // which no process holds that is alive
+    const OutputLock lock(file);  // fails if a running process holds the lock
     std::filesystem::remove(kept);
   }
 }
 
-/// --parts, with 0 parts where one file is written.
+/// Returns --parts; 0 parts mean a single file.
 CaptureSplit split_of(const Options& options) {
   return {.parts = options.has("parts") ? options.count("parts", 1, kMaxSplitParts) : 0};
 }
 
-/// The files that are written. A run that was killed after its last rename has its output in place already; the writer
-/// knows its own.
+/// Returns the files that the run writes. A run that was killed after its last rename already has its output in place;
+/// the writer recognises its own output.
 std::vector<std::filesystem::path> check_files(const CaptureSplit& split, const std::filesystem::path& out,
                                                const Run& run) {
   std::vector<std::filesystem::path> files = split.parts > 0 ? split.paths(out) : std::vector{out};
@@ -104,7 +105,7 @@ CaptureJob make_job(const Run& run, const CaptureSplit& split) {
        .lock = split.parts > 0 && !options.flag("no-lock")}};
   if (const std::string& tokenizer = run.corpus().tokenizer_sha256; !tokenizer.empty())
     job.identity["tokenizer_sha256"] = tokenizer;
-  job.identity["options"].erase("parts");  // a part's identity says which it is
+  job.identity["options"].erase("parts");  // the identity of a part contains its number
   return job;
 }
 
@@ -135,11 +136,11 @@ void run_capture(Arguments arguments) {
   const auto files = check_files(split, out, run);
   const OutputLock lock(out, run.settings().lock && split.parts == 0);
   run.open_model();
-  (void)options->indices("layers", run.config().layers);  // before the texts are read
+  (void)options->indices("layers", run.config().layers);  // checked before the texts are read
   run.read_texts();
   split.documents = run.documents().size();
   const CaptureJob job = make_job(run, split);
-  // Loading checks the device and every weight: nothing is left on disk if they will not do.
+  // Loading checks the device and all weights. A failed check leaves nothing on disk.
   run.identity() = job.identity;
   run.load();
   const std::size_t found = split.parts > 0 ? capture_parts(run, job, split, out) : capture_whole(run, job, out);

@@ -14,7 +14,7 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kSpareShare = 16;  // of a window: what a perturbed version may lose without being too short
+constexpr std::size_t kSpareShare = 16;  // a perturbed version may lose 1/16 of a window
 
 OptionTable perturb_options() {
   OptionTable table("kvspectrum perturb --model PATH --text PATH --out FILE [options]",
@@ -53,7 +53,8 @@ PerturbationPlan make_plan(const Run& run) {
   return plan;
 }
 
-/// The documents' usable versions, one list each, with what is known of them before any pass.
+/// The usable documents: one list of the original and one of the perturbed versions, and the data that is known before
+/// the first pass.
 struct Versions {
   std::vector<std::vector<std::int32_t>> original, perturbed;
   std::vector<PerturbedDocument> documents;

@@ -29,7 +29,7 @@ OptionTable report_options() {
   return table;
 }
 
-/// What of folders was passed over, in one line.
+/// Lists the skipped files of folders in one line.
 void note_skipped(const std::vector<std::string>& skipped, bool quiet) {
   constexpr std::size_t kMaxNamed = 5;
   if (skipped.empty()) return;
@@ -52,7 +52,7 @@ void run_report(Arguments arguments) {
   const OutputLock lock(out, run.lock);
   const std::vector<std::filesystem::path> paths(options->list("PATH").begin(), options->list("PATH").end());
   const ReportInputs inputs = read_report_inputs(paths);
-  InputFiles read;  // of folders only what is read: a page may lie in one
+  InputFiles read;  // only files that are read: a folder may contain a page
   for (const Output& output : inputs.outputs) read.add(output.path);
   read.check_spared(out);
   note_skipped(inputs.skipped, run.quiet);

@@ -14,7 +14,7 @@
 namespace kvs {
 namespace {
 
-/// What a config says for itself.
+/// Options whose values a config defines.
 constexpr std::array<std::string_view, 5> kConfigOptions{"sinks", "recent", "transform", "key-space", "layers"};
 
 std::vector<double> shares_of(const Options& options) {

@@ -15,7 +15,7 @@ namespace kvs {
 namespace {
 
 constexpr std::array<std::string_view, 2> kVariants{"lag", "local"};
-constexpr std::int64_t kMaxTokens = 1 << 24;  // score_tokens() says what does not fit in a document
+constexpr std::int64_t kMaxTokens = 1 << 24;  // score_tokens() checks the sizes against the document
 
 LagkvOptions lagkv_options(const Options& options) {
   LagkvOptions lagkv;

@@ -58,25 +58,26 @@ OptionTable spectrum_options() {
   return table;
 }
 
-/// Where the states come from, and what the report says of it.
+/// The source of the states, and its description in the report.
 struct Input {
   std::unique_ptr<CaptureReader> reader;  // nullptr: a live model
-  std::unique_ptr<Backend> backend;       // of a capture
-  std::unique_ptr<StateSource> source;    // of a live model once it is loaded
-  std::size_t documents = 0, tokens = 0;  // tokens: of a document
-  SpectrumResult result;                  // what it says of the states' source
+  std::unique_ptr<Backend> backend;       // set for a capture
+  std::unique_ptr<StateSource> source;    // for a live model, set when it is loaded
+  std::size_t documents = 0, tokens = 0;  // tokens: length of one document
+  SpectrumResult result;                  // the members that describe the source of the states
   std::vector<std::size_t> layers;
   StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
   std::size_t kv_heads = 0, head_dim = 0;
   std::size_t sinks = 0;
-  std::optional<MomentShape> gain;  // unless it is off
+  std::optional<MomentShape> gain;  // set unless --gain is off
 
   SpectrumAccumulator::Settings settings(Transform transform) const {
     return {transform, sinks, layers, states, kv_heads, head_dim};
   }
 };
 
-/// What follows from the options once the states' sizes are known. @param queries  whether the source has q_pre
+/// Sets the members that depend on both the options and the sizes of the states.
+/// @param queries  true if the source has q_pre
 void set_sizes(const Options& options, bool queries, Input& input) {
   input.sinks = options.count("sinks", 0, input.tokens - 1);
   if (options.on_off("gain"))
@@ -88,7 +89,7 @@ void set_sizes(const Options& options, bool queries, Input& input) {
                              .first_token = input.sinks};
 }
 
-/// Of all documents and of one.
+/// Returns the bytes of the moments of all documents and of one document.
 double gain_memory(const Input& input) { return input.gain ? 2 * moment_bytes(*input.gain, input.layers.size()) : 0; }
 double gain_flops(const Input& input) {
   return input.gain ? static_cast<double>(input.documents) * moment_flops(*input.gain, input.layers.size()) : 0;
@@ -149,7 +150,7 @@ Input open_live(Run& run) {
   return input;
 }
 
-/// Loads a live model, and says what the run will take.
+/// Loads a live model, and prints an estimate of the run.
 void start(Run& run, Input& input) {
   if (input.reader) {
     run.start_on(*input.backend);
@@ -172,8 +173,9 @@ SpectrumSums empty_sums(SpectralOps& ops, const SpectrumAccumulator::Settings& s
   return sums;
 }
 
-/// Documents that are not in the saved sums yet, each by itself first: ranks share them. Rank 0 has the sums.
-/// @param empty  of no document
+/// Adds the documents that the saved sums do not contain. Each document is summed separately first, so that ranks can
+/// share the documents. Rank 0 has the result.
+/// @param empty  returns sums over no documents
 SpectrumSums accumulate(const std::function<SpectrumSums()>& empty, StateSource& source, Run& run) {
   SpectrumSums sums = empty();
   std::size_t first = 0;
@@ -229,10 +231,10 @@ void run_spectrum(Arguments arguments) {
   if (!options) return;
   const Transform transform = options->text("transform") == "dct" ? Transform::kDct : Transform::kDft;
   const std::filesystem::path folder = options->text("out-dir");
-  std::optional<OutputFolder> made;  // goes after the lock in it
+  std::optional<OutputFolder> made;  // destroyed after the lock in this folder
   Run run(*options);
   check_inputs_spared(std::array{folder / "spectrum.h5", folder / "spectrum.json"}, *options);
-  // Nothing is created before the input is known to be good.
+  // The input is checked before any file is created.
   if (run.is_root()) OutputFolder::check(folder);
   Input input = options->has("capture") ? open_capture(run) : open_live(run);
   if (run.is_root()) made.emplace(folder);
