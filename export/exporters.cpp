@@ -92,7 +92,7 @@ std::string export_text(const Json& result) {
 std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span<const OutputTensor> tensors) {
   double total = 0;
   for (const OutputTensor& tensor : tensors) total += static_cast<double>(tensor.bytes());
-  const auto done = std::make_shared<double>(0);  // of all copies: each shard has one
+  const auto done = std::make_shared<double>(0);  // shared by all copies of the callback: each shard has one
   return [&job, total, done](std::uint64_t more) {
     *done += static_cast<double>(more);
     job.progress(*done / total);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kMaxRounds = 1000;
 constexpr std::array<std::string_view, 3> kBudgetOptions{"set", "per-layer-rounds", "holdout-windows"};
 
-/// The options of a text that settings were not chosen on, cut into documents as they were chosen on.
+/// Returns options for another text than the calibration's, cut into documents like the calibration's.
 std::string other_text(const Options& options, std::size_t tokens) {
   std::string words = options.has("tokens-file") ? " --tokens-file OTHER.jsonl" : " --text OTHER.txt";
   words += " --window " + std::to_string(tokens);

@@ -18,12 +18,12 @@ namespace {
 
 double mean_nll(const std::vector<double>& nll) { return paired_mean(nll).mean; }
 
-/// What a method's settings are known by, of those that a calibration chooses.
+/// The settings chosen by calibrations that a text names.
 constexpr std::array<std::string_view, 14> kChosen{"type_k", "type_v", "cache_size",   "ratio",  "lag",
                                                    "sinks",  "recent", "gamma",        "chunks", "kept",
                                                    "kept_k", "kept_v", "value_weight", "band"};
 
-/// "q4_0", "0.25", "12 × q4_0, 18 × q8_0" of a list by layer.
+/// Returns a value in words: "q4_0", "0.25", or "12 × q4_0, 18 × q8_0" for a list by layer.
 std::string value_words(const Json& value) {
   if (!value.is_array()) return value.is_string() ? value.get<std::string>() : value.dump();
   std::map<std::string, std::size_t> counts;
@@ -35,7 +35,7 @@ std::string value_words(const Json& value) {
   return words;
 }
 
-/// "K q8_0, V q4_0", "ratio 0.25, lag 64, sinks 16".
+/// Returns settings in words: "K q8_0, V q4_0", "ratio 0.25, lag 64, sinks 16".
 std::string settings_words(const Json& settings) {
   std::string words;
   for (const std::string_view name : kChosen) {
@@ -50,17 +50,17 @@ std::string settings_words(const Json& settings) {
   return words;
 }
 
-/// Of the contender `uniform`; null: it is not there.
+/// Returns the settings of the contender `uniform`, or null if there is none.
 Json uniform_settings(const BudgetCalibration& found) {
   for (const BudgetContender& one : found.contenders)
     if (one.name == "uniform") return one.settings;
   return {};
 }
 
-/// "uniform (K iq4_nl, V q4_0)".
+/// Returns a contender in words: "uniform (K iq4_nl, V q4_0)".
 std::string contender_words(const BudgetContender& one) { return one.name + " (" + settings_words(one.settings) + ")"; }
 
-/// llama.cpp's types of the chosen settings, where these are types of it for all layers.
+/// Returns the chosen settings as llama.cpp's types, if llama.cpp supports them for all layers.
 std::optional<std::pair<std::string, std::string>> engine_pair(const BudgetCalibration& found) {
   const Json &settings = found.settings(), none;
   const Json &k = settings.contains("type_k") ? settings.at("type_k") : none,
@@ -112,6 +112,7 @@ Json budget_quality(const BudgetCalibration& found, std::size_t tokens) {
 
 namespace {
 
+/// Returns the settings passed over in words:
 /// " K iq4_nl, V q4_0 diverges less by 0.0004 nats a token (95 %: −0.0002 to 0.001): not distinguishable".
 std::string passed_over_words(const BudgetCalibration& found) {
   constexpr double kConfidence = 0.95;

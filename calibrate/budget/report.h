@@ -9,11 +9,12 @@
 namespace kvs {
 
 AllocationResult allocation_result(const BudgetCalibration& found);
-/// `quality` of a config: what the winner did on the documents held out; empty without them.
+/// Returns `quality` of a config: the winner's results on the held-out documents; empty without them.
 Json budget_quality(const BudgetCalibration& found, std::size_t tokens);
-/// Why the winner was chosen: how it differs from the others on the documents held out, and whether they tell it.
+/// Returns the reason for the choice: the winner's difference from the others on the held-out documents, and whether it
+/// is distinguishable.
 std::string budget_verdict(const BudgetCalibration& found);
-/// The winner's settings and size, the verdict, and which engines run it.
+/// Returns the winner's settings and size, the verdict, and the engines that run it.
 std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, std::size_t full_bytes);
 
 }  // namespace kvs

@@ -17,7 +17,7 @@ void BestConfigs::add(const std::optional<std::size_t>& n, const std::filesystem
   outputs.add(to, dump_json(config) + "\n");
 }
 
-/// What was scored, and on what.
+/// Returns the quality record of a cell: its scores and the text that they are of.
 Json BestConfigs::quality_of(const ComparedCell& found) const {
   const ScoredLoss& loss = *found.loss;
   return {{"text", "compared documents"},
@@ -39,14 +39,14 @@ Json BestConfigs::made_config(const CompareCell& cell, const Json& quality) cons
                      chosen_on(cell), quality, {});
 }
 
-/// The cell's config with its own settings and quality.
+/// Returns the cell's config with its own settings and quality, and copies the files that it names.
 Json BestConfigs::copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder,
                                 OutputSet& outputs) {
   const std::filesystem::path from(cell.config);
   Json config = read_config(from);
   for (const Json& file : config.at("files")) {
     const std::string name = file.at("path");
-    if (!copied_.insert(folder / name).second) continue;  // another cell has the same
+    if (!copied_.insert(folder / name).second) continue;  // another cell has copied this file
     const MappedFile copy(from.parent_path() / name);
     outputs.add(folder / name, {reinterpret_cast<const char*>(copy.bytes().data()), copy.bytes().size()});
   }
@@ -55,7 +55,7 @@ Json BestConfigs::copied_config(const CompareCell& cell, const Json& quality, co
   return config;
 }
 
-/// The documents that the cell's settings were chosen on: of a paper's standard none.
+/// Returns the record of the documents that the cell's settings were chosen on. A paper's default settings have none.
 Provenance BestConfigs::chosen_on(const CompareCell& cell) const {
   Provenance record = without_text(record_);
   if (cell.calibration_documents == 0) return record;

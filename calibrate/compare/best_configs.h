@@ -14,16 +14,16 @@
 
 namespace kvs {
 
-/// A folder of configs for cells of a comparison.
+/// Writes configs for cells of a comparison into a folder.
 class BestConfigs {
  public:
-  /// @param record      of the text that is compared
+  /// @param record      provenance of the text that the comparison scores
   /// @param calibrated  the text that settings were chosen on, or nullptr
   BestConfigs(const ComparisonResult& comparison, std::span<const CompareCell> cells, const ModelSource& source,
               const Provenance& record, const Corpus* calibrated)
       : comparison_(comparison), cells_(cells), source_(source), record_(record), calibrated_(calibrated) {}
 
-  /// Adds the config of cell `n` as `to`, with copies of the files that it names. Nothing without a cell.
+  /// Adds the config of cell `n` as `to`, with copies of the files that it names. Does nothing if `n` is empty.
   void add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs);
 
  private:

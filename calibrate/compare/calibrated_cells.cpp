@@ -21,17 +21,17 @@
 namespace kvs {
 namespace {
 
-/// Seconds that work is expected to take.
+/// Predicts the seconds that calibrations take.
 class Rates {
  public:
-  /// @param limited  whether it matters
+  /// @param limited  whether there is a time limit
   Rates(const ModelConfig& model, std::size_t tokens, Backend& backend, bool limited)
       : pass_(limited ? expected_seconds({.flops = forward_flops(model, static_cast<double>(tokens))}, backend) : 0),
         coded_(limited ? expected_seconds({.coded_values = 1}, backend) : 0) {}
 
   double pass() const noexcept { return pass_; }
   double of(double passes, double coded) const noexcept { return passes * pass_ + coded * coded_; }
-  /// A series at so many budgets.
+  /// Returns the seconds for a series at `budgets` budgets.
   double of(const SeriesMethod& method, const SeriesSize& size, std::size_t budgets) const {
     return budgets == 0 ? 0 : of(method.passes(size, budgets), method.coded_values(size, budgets, 0));
   }
@@ -40,7 +40,7 @@ class Rates {
   double pass_, coded_;
 };
 
-/// Some of a text's documents, evenly spaced.
+/// Evenly spaced documents of a text.
 struct CalibrationText {
   CalibrationText(Decoder& decoder, const Corpus& all, std::size_t count) {
     const std::size_t documents = all.documents.size();
@@ -80,7 +80,7 @@ class Calibrations {
         queue_(records, max_seconds),
         tokens_(corpus.documents.front().tokens.size()),
         rates_(session.config(), tokens_, *session.backend, max_seconds.has_value()) {
-    std::ranges::sort(grid_.budgets);  // the small ones first: there calibration gains most
+    std::ranges::sort(grid_.budgets);  // small budgets first: calibration gains most there
   }
 
   CalibratedCells made() {
@@ -129,7 +129,7 @@ class Calibrations {
       print_note("note: no time is left to calibrate " + method.name + " to " + budgets_text(left), run_.quiet);
   }
 
-  /// That all its calibrations take on so many documents.
+  /// Returns the seconds that all calibrations of a method take on `documents` documents.
   double seconds(const CalibratedMethod& method, std::size_t documents) const {
     if (method.series != nullptr)
       return rates_.of(*method.series, series_size(session_, grid_, documents, tokens_), grid_.budgets.size());
@@ -138,7 +138,7 @@ class Calibrations {
     return rates_.of(static_cast<double>(grid_.budgets.size() * passes), 0);
   }
 
-  /// The cells of a method's configs for every budget, or the reasons why there is none.
+  /// Returns a cell for each budget of a method: with its config, or with the reason why it has no config.
   std::vector<CompareCell> series_cells(const SeriesMethod& method, const CalibrationText& text) {
     const std::string name(method.name);
     const SeriesInput input{*session_.source, *session_.decoder, *session_.backend,
@@ -159,7 +159,7 @@ class Calibrations {
         try {
           write(*series, name, budget, file, record);
         } catch (...) {
-          series.reset();  // its sums may be of half a pass: the next budget begins anew, as a run that goes on does
+          series.reset();  // its sums may hold half a pass: the next budget starts afresh, like a resumed run
           throw;
         }
         return {{"sha256", sha256_of_file(file)}, {"measured", series->measured()}};
@@ -211,12 +211,12 @@ class Calibrations {
   const CalibrationPlan& plan_;
   const RunOptions& run_;
   const ModelSession& session_;
-  CompareGrid grid_;  // its budgets ascend
+  CompareGrid grid_;  // budgets are ascending
   const Corpus& corpus_;
   CalibrationQueue queue_;
-  std::size_t tokens_;  // of its documents
+  std::size_t tokens_;  // per document of the corpus
   Rates rates_;
-  std::map<std::size_t, std::unique_ptr<CalibrationText>> texts_;  // by their number of documents
+  std::map<std::size_t, std::unique_ptr<CalibrationText>> texts_;  // by number of documents
   CalibratedCells made_;
 };
 

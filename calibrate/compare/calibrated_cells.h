@@ -17,37 +17,37 @@
 
 namespace kvs {
 
-/// What calibrations made before anything is scored.
+/// The results of the calibrations, which run before anything is scored.
 struct CalibratedCells {
   std::vector<CompareCell> cells;
   double seconds = 0;
   std::map<std::string, std::size_t> methods = {};  // documents that each method was calibrated on
 };
 
-/// What is calibrated, and where configs go.
+/// The methods to calibrate and the folder of their configs.
 struct CalibrationPlan {
   std::vector<const SeriesMethod*> series;  // methods that write configs, in `folder`
   std::filesystem::path folder = {};
-  std::function<Provenance(const Corpus&)> provenance = {};  // of configs that are chosen on a text
+  std::function<Provenance(const Corpus&)> provenance = {};  // record of configs chosen on a text
 
-  /// The config of a series at a share of the full cache's bytes.
+  /// Returns the path of a series' config for a share of the full cache's bytes.
   std::filesystem::path config(std::string_view name, double share) const;
 };
-/// "NAME_12.5.json" of a share of 0.125.
+/// Returns a config's file name: "NAME_12.5.json" for a share of 0.125.
 std::string share_file(const std::string& name, double share);
-/// "12.5" of 0.125.
+/// Returns a share in percent: "12.5" for 0.125.
 std::string percent_text(double share);
 
-/// Cells of methods calibrated on documents beforehand: the series of the plan by configs, the others by their
-/// settings. Where the time is short, methods of low priority numbers come first, then small budgets, each on as many
-/// documents as its share allows, evenly spaced; what is left out is said.
-/// @param max_seconds  that all of them may take
+/// Calibrates methods on documents and returns their cells. Methods of the plan's series get configs, other methods get
+/// settings. If the time is short, methods with a low priority number come first, then small budgets. Each method is
+/// calibrated on as many evenly spaced documents as its share of the time allows. A note names what is left out.
+/// @param max_seconds  time limit for all calibrations together
 CalibratedCells calibrated_cells(const CalibrationPlan& plan, const RunOptions& run, const ModelSession& session,
                                  const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
                                  std::optional<double> max_seconds);
-/// How many there are at most.
+/// Returns the maximum number of cells that calibrated_cells() returns.
 std::size_t max_calibrated_cells(const CalibrationPlan& plan, const CompareGrid& grid);
-/// What that takes at most, and what its caches code of `scored` tokens.
+/// Returns the maximum cost of calibrated_cells(), plus the cost of coding `scored` tokens with its caches.
 Estimate calibration_estimate(const CalibrationPlan& plan, const ModelSession& session, const CompareGrid& grid,
                               const Corpus& corpus, std::size_t scored);
 

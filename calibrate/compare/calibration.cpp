@@ -18,10 +18,10 @@ std::size_t share_of_full(const Method& method, const ModelConfig& model, std::s
   return static_cast<std::size_t>(budget * static_cast<double>(CacheSizes(method, shape, model.layers, tokens).full()));
 }
 
-/// Ends a calibration for want of time.
+/// Thrown to end a calibration that is out of time.
 struct OutOfTime {};
 
-/// The place in the method's grid that is best on the documents. @param step  called after each measurement
+/// Returns the index in the method's grid that is best on the documents. @param step  called after each measurement
 Json calibrated_place(Decoder& decoder, const Method& method, const CompareGrid& grid, const BudgetText& text,
                       double budget, const std::function<void(std::size_t, std::size_t)>& step) {
   const std::size_t tokens = text.measured.front().size();
@@ -33,7 +33,7 @@ Json calibrated_place(Decoder& decoder, const Method& method, const CompareGrid&
   return {{"place", calibrate_to_budget(decoder, method.name, wanted, text, step).trials.front().place}};
 }
 
-/// A cell for each storage type with the settings at that place, for the documents that are compared.
+/// Returns a cell for each storage type, with the settings at a grid index sized for the compared documents.
 std::vector<CompareCell> cells_at(std::size_t place, const CompareGrid& grid, const ModelConfig& model,
                                   const Method& method, double budget) {
   std::vector<CompareCell> cells;
@@ -99,7 +99,7 @@ Json CalibrationQueue::next(const Json& what, const std::function<Json()>& calib
 }
 
 void CalibrationQueue::check_time() const {
-  constexpr double kMaxOver = 1.4;  // what was expected is no promise
+  constexpr double kMaxOver = 1.4;  // tolerance: the expected time is an estimate
   const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
   if (limit_ && spent_ + taken > kMaxOver * *limit_) throw OutOfTime();
 }
@@ -120,7 +120,7 @@ Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calib
   }
   begun_ = std::chrono::steady_clock::now();
   Json found;
-  double counted = 0;  // of what fails early nothing is learnt
+  double counted = 0;  // a calibration that fails early says nothing about the pace
   if (limit_ && spent_ + pace() * expected > *limit_) {
     found = {{"error", kNoTimeToCalibrate}};
   } else {

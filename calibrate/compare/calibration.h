@@ -15,30 +15,33 @@
 
 namespace kvs {
 
-/// The least documents that a method is calibrated on where there are so many: less time leaves it out.
+/// Minimum number of documents to calibrate a method on, if the text has that many. A method with less time is left
+/// out.
 inline constexpr std::size_t kMinCalibrated = 4;
 
-/// The error of what no time is left to calibrate.
+/// The error of a method that no time was left to calibrate.
 inline constexpr const char* kNoTimeToCalibrate = "no time was left to calibrate it";
 
-/// Calibrations one after the other, each kept in the records with its time, so that a run that goes on has the same
-/// ones. Rank 0 makes them all, and the others wait. What they are expected to take is scaled by what those before
-/// took.
+/// Runs calibrations one after the other. The records keep each result with its time, so that a resumed run has the
+/// same results. Rank 0 runs all calibrations while the other ranks wait. Expected times are scaled by the ratio of
+/// measured to expected time of earlier calibrations.
 class CalibrationQueue {
  public:
   CalibrationQueue(RunRecords& records, std::optional<double> seconds) : records_(&records), limit_(seconds) {}
 
-  /// Documents that a method is calibrated on: as many of `all` as end in its even share of the time that is left, and
-  /// not fewer than kMinCalibrated.
-  /// @param method    names it in the records;  @param waiting  methods that share the time, this one among them
-  /// @param expected  seconds that all calibrations of the method take on so many documents
+  /// Returns the number of documents to calibrate a method on: as many of `all` as fit its even share of the remaining
+  /// time, and at least kMinCalibrated.
+  /// @param method    its name in the records
+  /// @param waiting   number of methods that share the time, including this one
+  /// @param expected  returns the seconds that all calibrations of the method take on a number of documents
   std::size_t documents(std::string_view method, std::size_t all, std::size_t waiting,
                         const std::function<double(std::size_t)>& expected);
-  /// What `calibrate` gives, {"error": …} where it throws kUsage, kUnsupported or kData, or where too little time is
-  /// left.
-  /// @param what  names it in the records;  @param expected  seconds that it will take
+  /// Returns the result of `calibrate`, or {"error": …} if it throws kUsage, kUnsupported or kData or if too little
+  /// time is left.
+  /// @param what      its key in the records
+  /// @param expected  seconds that the calibration is expected to take
   Json next(const Json& what, const std::function<Json()>& calibrate, double expected);
-  /// To be called by a calibration now and then: ends it where it takes far longer than was expected.
+  /// Ends a calibration that takes far longer than expected. A calibration must call check_time() regularly.
   void check_time() const;
   double seconds() const noexcept { return spent_; }
 
@@ -51,24 +54,26 @@ class CalibrationQueue {
 
   RunRecords* records_;
   std::optional<double> limit_;
-  std::chrono::steady_clock::time_point begun_ = {};  // of the calibration that is made
-  double spent_ = 0, paced_ = 0, expected_ = 0;       // paced: of what was expected to take so long
+  std::chrono::steady_clock::time_point begun_ = {};  // start of the current calibration
+  double spent_ = 0, paced_ = 0, expected_ = 0;       // paced_: measured seconds of the work counted in expected_
 };
 
-/// The budget of documents of `tokens` tokens that gives the layers without a sliding window the share of their tokens
-/// that `budget` gives them of documents of `compared` tokens: of shorter documents windows take more.
+/// Converts a budget for documents of `compared` tokens into one for documents of `tokens` tokens, such that layers
+/// without a sliding window keep the same share of their tokens. Windows take a larger share of shorter documents.
 double calibration_budget(const ModelConfig& model, double budget, std::size_t compared, std::size_t tokens);
 
-/// Whether compare_calibrated() calibrates a method: one with a size and settings to choose from (calibrate/budget).
+/// Returns true if compare_calibrated() calibrates a method: it has a size and settings to choose from
+/// (calibrate/budget).
 bool is_calibrated(std::string_view method);
 
-/// Passes over a document that calibrating a method to one budget takes at most.
+/// Returns the maximum number of passes over a document to calibrate a method to one budget.
 std::size_t calibration_passes(const ModelConfig& model, std::string_view method, const BudgetText& text);
 
-/// The cells of a method that is_calibrated(), at each budget (calibrate_to_budget: one setting for all layers,
-/// screened by divergence). A calibration that fails is a cell with its reason.
-/// @param text  its measured documents are of one length;  @param pass_seconds  that a pass over one of them takes
-/// @param progress  called before each calibration with the number of those done and of all
+/// Calibrates a method that is_calibrated() to each budget (calibrate_to_budget: one setting for all layers, screened
+/// by divergence) and returns its cells. A calibration that fails gives a cell with the reason.
+/// @param text          its measured documents have one length
+/// @param pass_seconds  seconds of a pass over one of these documents
+/// @param progress      called before each calibration with the number of finished calibrations and of all
 std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, std::string_view method,
                                             const BudgetText& text, CalibrationQueue& queue, double pass_seconds,
                                             const std::function<void(std::size_t, std::size_t)>& progress);

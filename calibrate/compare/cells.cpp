@@ -14,14 +14,15 @@
 namespace kvs {
 namespace {
 
-/// Of a cell without a cache, whose name may be that of a series, any.
+/// Returns the priority of a cell's method. A cell without a cache may have the name of a series: its priority is
+/// arbitrary.
 int priority_of(const CompareCell& cell) {
   const Method* const method = find_method(cell.method);
   return method == nullptr ? 0 : method->priority;
 }
 
-/// Every cell, the budgets taking turns, likely winners first: where the time ends early each budget has some that are
-/// scored.
+/// Returns all cells interleaved by budget, likely winners first. If the time ends early, each budget then has scored
+/// cells.
 std::vector<std::size_t> budgets_in_turn(std::span<const CompareCell> cells) {
   std::vector<std::size_t> order(cells.size()), turn(cells.size());
   std::iota(order.begin(), order.end(), 0);
@@ -75,7 +76,7 @@ RunnableCells runnable_cells(std::vector<CompareCell>& cells, const ModelSource&
   for (const std::size_t n : budgets_in_turn(cells)) {
     if (!cells[n].error.empty()) continue;
     try {
-      // A config's factors are loaded for each document, so that those of one cell are held at a time.
+      // A config's factors are loaded for each document, so that memory holds the factors of one cell at a time.
       std::function<Cache()> make = [cell = cells[n], &source, &backend, tokens] {
         return cache_maker(cell_choice(cell, source), backend, source.config(), tokens)();
       };

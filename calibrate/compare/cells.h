@@ -8,15 +8,15 @@
 
 namespace kvs {
 
-/// The cache of a cell. @throws as cache_of_config
+/// Returns the cache of a cell. @throws as cache_of_config
 CacheChoice cell_choice(const CompareCell& cell, const ModelSource& source);
 
-/// The cells of configs: each as it is, and with its rows stored in each form that they take.
+/// Returns the cells of configs: each config unchanged, and with each storage type that its rows support.
 std::vector<CompareCell> config_cells(std::span<const std::string> configs, const CompareGrid& grid,
                                       const ModelSource& source);
 
-/// Makers of the cells' caches, the budgets taking turns. A cell whose cache cannot be made keeps the reason and is
-/// left out.
+/// The cells whose caches can be made, interleaved by budget, with functions that make these caches. A cell whose cache
+/// cannot be made gets the reason as its error and is left out.
 struct RunnableCells {
   std::vector<std::size_t> cells;
   std::vector<std::function<Cache()>> make;

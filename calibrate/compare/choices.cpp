@@ -19,25 +19,25 @@ constexpr double kRoundedShare = 1 + 1e-9;
 
 using Cells = std::vector<std::size_t>;
 
-/// "h2o + q8_0 (24.8 %)".
+/// Returns a cell's label and size: "h2o + q8_0 (24.8 %)".
 std::string name_of(const ComparedCell& cell) {
   return cell.label + text_of(" (%.1f %%)", 100 * cell.loss->bytes_ratio);
 }
 
-/// "h2o + q8_0 (24.8 %), perplexity × 1.0184 (0.9997–1.0367), KL 0.0236".
+/// Returns a cell's name and scores: "h2o + q8_0 (24.8 %), perplexity × 1.0184 (0.9997–1.0367), KL 0.0236".
 std::string described(const ComparedCell& cell) {
   const ScoredLoss::Ratio& ratio = cell.loss->ratio;
   return name_of(cell) + ", perplexity × " + times_text(ratio) + interval_text(ratio.interval, "%.4f") +
          text_of(", KL %.4f", cell.loss->kl);
 }
 
-/// "KL × 0.45 (0.41–0.5) of NAME's over 8 documents".
+/// Returns a divergence relative to another cell's: "KL × 0.45 (0.41–0.5) of NAME's over 8 documents".
 std::string relative_text(const SampledRatio& kl, const ComparedCell& other, const LossDifferences& differences) {
   return text_of("KL × %.3g", kl.mean) + interval_text(kl.interval, "%.3g") + " of " + name_of(other) + "'s over " +
          samples_text(differences);
 }
 
-/// Scored cells of at most `budget`.
+/// Returns the scored cells of at most `budget`.
 Cells cells_within(const ScoredCells& scored, double budget) {
   Cells found;
   for (std::size_t n = 0; n < scored.cells.size(); ++n)
@@ -46,7 +46,7 @@ Cells cells_within(const ScoredCells& scored, double budget) {
   return found;
 }
 
-/// Those on the most documents that any of them has, by divergence.
+/// Returns the cells that were scored on the most documents, sorted by divergence.
 Cells rivals(const ScoredCells& scored, const Cells& cells) {
   std::size_t most = 1;
   for (const std::size_t n : cells) most = std::max(most, scored.results[n].scores.kl.size());
@@ -57,14 +57,15 @@ Cells rivals(const ScoredCells& scored, const Cells& cells) {
   return found;
 }
 
-/// How many cells of a budget no time was left for.
+/// Returns the number of cells of a budget that no time was left to score.
 std::size_t left_behind(const ScoredCells& scored, double budget) {
   return static_cast<std::size_t>(std::ranges::count_if(scored.compared, [&](const ComparedCell& cell) {
     return cell.budget == budget && (cell.error == kNoTimeToScore || cell.error == kNoTimeToCalibrate);
   }));
 }
 
-/// Why nothing is the best of a budget: no time was left for its cells, or all need more; then what comes nearest.
+/// Explains why a budget has no best cell: no time was left for its cells, or all cells need more bytes. In the second
+/// case, the text names the nearest cell.
 std::string unreached_text(const ScoredCells& scored, double budget) {
   if (left_behind(scored, budget) > 0) return "no time was left to score what would reach it";
   const ComparedCell* nearest = nullptr;
@@ -79,7 +80,7 @@ std::string unreached_text(const ScoredCells& scored, double budget) {
   return "nothing reaches it; nearest is " + nearest->label + text_of(" with %.3g %%", 100 * least);
 }
 
-/// The choice among the cells of one budget.
+/// Chooses among the cells of one budget.
 class BestOfBudget {
  public:
   BestOfBudget(const ScoredCells& scored, double budget)
@@ -106,7 +107,7 @@ class BestOfBudget {
     return from_other(scored_.results[n], scored_.results[other]);
   }
   std::size_t documents_of(std::size_t n) const { return scored_.results[n].scores.kl.size(); }
-  /// Of cell n from another one, kept as what supports the choice. @return in words
+  /// Adds the difference of cell n from another cell to the evidence of the choice. Returns it in words.
   std::string supported(std::size_t n, std::size_t other, BestChoice& choice) const {
     const LossDifferences differences = between(n, other);
     choice.kl = {ratio_of(differences.kl, differences.of_parts), other};
@@ -129,7 +130,8 @@ class BestOfBudget {
         described(cell(chosen)) + ": " + (next ? reason(leader, chosen, *next, alike, choice) : "no other was scored");
   }
 
-  /// The cells that are not clearly behind the leader: its rivals, then those that time left behind on fewer documents.
+  /// Returns the cells that are not clearly behind the leader: its rivals, then cells that have fewer documents because
+  /// the time ended.
   Cells alike_to(std::size_t leader) const {
     Cells others(rivals_.begin() + 1, rivals_.end());
     std::ranges::copy_if(within_, std::back_inserter(others), [&](std::size_t n) {
@@ -142,7 +144,8 @@ class BestOfBudget {
     return others;
   }
 
-  /// The second of the rivals or, where the leader has none, the cell nearest to it on the documents that both have.
+  /// Returns the second of the rivals. If the leader has no rivals, returns the cell nearest to it on the documents
+  /// that both have.
   std::optional<std::size_t> next_to(std::size_t leader) const {
     if (rivals_.size() > 1) return rivals_[1];
     std::optional<std::size_t> nearest;
@@ -170,7 +173,7 @@ class BestOfBudget {
                : "not distinguishable from " + name_of(cell(next)) + fewer + " (" + support + ")";
   }
 
-  /// "not distinguishable from NAME", what else is said of it, and the evidence. The mean KL may differ in the other
+  /// Returns "not distinguishable from NAME", then `more` and the evidence. The mean KL may differ in the other
   /// direction than most documents do.
   std::string not_told(std::size_t n, std::size_t other, const std::string& more, BestChoice& choice) const {
     const std::string support = supported(n, other, choice);
@@ -185,7 +188,7 @@ class BestOfBudget {
   Cells within_, rivals_;
 };
 
-/// The relative loss of perplexity that a cell's interval ends at; nothing without one.
+/// Returns the upper end of a cell's interval as a relative change of perplexity; nothing if the cell has no interval.
 std::optional<double> max_loss(const ComparedCell& cell) {
   const auto& interval = cell.loss->ratio.interval;
   return interval ? std::optional(interval->second - 1) : std::nullopt;

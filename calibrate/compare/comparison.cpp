@@ -54,7 +54,8 @@ class Comparison {
   }
 
  private:
-  /// The round that rank 0 has in its records or plans, on every rank; nothing when all is done or the time is over.
+  /// Returns on every rank the round that rank 0 reads from its records or plans. Returns nothing when all documents
+  /// are scored or the time is over.
   std::optional<Round> next_round(std::size_t done, const Cells& active) {
     Json next;
     if (ranks_.is_root() && done < documents_.size() && !active.empty()) {
@@ -78,7 +79,7 @@ class Comparison {
     return round.last == round.first ? std::nullopt : std::optional(round);
   }
 
-  /// What is left of a share of the time.
+  /// Returns the remaining seconds of a share of the time limit.
   double left(double share = 1) const {
     return plan_.seconds ? share * *plan_.seconds - spent_ / static_cast<double>(ranks_.size()) : 0;
   }
@@ -87,13 +88,13 @@ class Comparison {
     for (const CellResult& result : results_) all.push_back(result.scores);
     return all;
   }
-  /// The first document's cells have no measured cost yet.
+  /// Fits a round to the remaining time. The first document is not limited, as cells have no measured cost yet.
   Round within_time(const Round& round) const {
     return plan_.seconds && round.first > 0 ? fit_to_time(round, scores(), documents_.size(), left()) : round;
   }
 
-  /// The passes of a round, document by document: those that the records have, then the others. The first round ends
-  /// where its time does.
+  /// Runs the passes of a round, document by document. Passes in the records are read, then the other passes are
+  /// computed. The first round ends with its time.
   void score(const Round& round) {
     constexpr double kFirstRound = 0.5;
     const double share = documents_.size() > 1 ? kFirstRound : 1;
@@ -152,7 +153,7 @@ class Comparison {
     return record;
   }
 
-  /// What fails here is the model's fault, not a cell's.
+  /// Computes the reference pass of the full cache. A failure here is an error of the model, not of a cell.
   ReferencePass full_pass(std::span<const std::int32_t> document, const EvaluationPlan& plan) {
     ReferencePass pass = reference_pass(decoder_, document, plan_.prefix, plan);
     require_finite(pass.sum);
@@ -206,7 +207,7 @@ class Comparison {
   Ranks& ranks_;
   const std::function<void(double, double)>& progress_;
   std::vector<CellResult> results_;
-  std::optional<ReferencePass> reference_;  // of document referred_
+  std::optional<ReferencePass> reference_;  // pass over document referred_
   std::size_t referred_ = 0;
   double spent_ = 0;
 };

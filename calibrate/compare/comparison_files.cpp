@@ -12,10 +12,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The tensors beside a config.
+/// Returns the tensor file of a config.
 fs::path tensors_of(fs::path config) { return config.replace_extension(".safetensors"); }
 
-/// The configs that calibrations write.
+/// Returns the configs that calibrations write.
 std::vector<fs::path> calibrated_configs(const ComparisonFiles& files) {
   std::vector<fs::path> paths;
   for (const SeriesMethod* const method : files.calibration.series)
@@ -23,7 +23,7 @@ std::vector<fs::path> calibrated_configs(const ComparisonFiles& files) {
   return paths;
 }
 
-/// The files that configs name, with their sources, by their names in `best`.
+/// Returns the files that configs name: name in `best` -> source.
 std::map<fs::path, fs::path> files_to_copy(const ComparisonFiles& files) {
   std::map<fs::path, fs::path> copies;
   for (const fs::path& config : calibrated_configs(files)) {
@@ -48,7 +48,7 @@ std::map<fs::path, fs::path> files_to_copy(const ComparisonFiles& files) {
 fs::path best_path(const ComparisonFiles& files, double budget) { return files.best / share_file("best", budget); }
 fs::path smallest_path(const ComparisonFiles& files, double loss) { return files.best / share_file("smallest", loss); }
 
-/// Whether a cell's config is one that this comparison writes.
+/// Returns true if this comparison writes the cell's config.
 bool is_calibrated_here(const ComparisonFiles& files, const ComparedCell& cell) {
   return cell.config && !files.calibration.series.empty() &&
          fs::path(*cell.config).parent_path() == files.calibration.folder;

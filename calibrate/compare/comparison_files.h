@@ -16,17 +16,17 @@ struct ComparisonFiles {
   std::filesystem::path out;   // the result
   std::filesystem::path best;  // the folder of the chosen cells' configs; empty: none
   std::vector<double> budgets = {}, losses = {};
-  std::vector<std::string> configs = {};  // that take part, and are copied into `best`
-  CalibrationPlan calibration = {};       // whose configs are written
+  std::vector<std::string> configs = {};  // configs that take part, copied into `best`
+  CalibrationPlan calibration = {};       // its configs are written
 
-  /// FILE_speed.json
+  /// Returns the path FILE_speed.json.
   std::filesystem::path speeds() const;
-  /// Every file that the run writes beside `out`, and may find there.
-  /// @throws Error kUsage where two files that differ have one name in `best`
+  /// Returns all files other than `out` that the run may write, or may find from an earlier run.
+  /// @throws Error kUsage if two different files have the same name in `best`
   std::vector<std::filesystem::path> others() const;
-  /// Those of them that a run with this result has written.
+  /// Returns the files of others() that a run with this result has written.
   std::vector<std::filesystem::path> written(const ComparisonResult& result) const;
-  /// Calls `use` with each chosen cell and its config in `best`, if there is such a folder.
+  /// Calls `use` with each chosen cell and its config in `best`. Does nothing if `best` is empty.
   void for_each_choice(
       const ComparisonResult& result,
       const std::function<void(const std::optional<std::size_t>&, const std::filesystem::path&)>& use) const;

@@ -54,19 +54,20 @@ ComparedCell compared_cell(const CompareCell& cell, const CellResult& result, st
   return compared;
 }
 
-/// Whether a cell has the paper's standard settings where `calibrated` has those chosen on a text.
+/// Returns true if a cell has its paper's default settings and `calibrated` is the same cache with settings chosen on a
+/// text.
 bool is_standard_of(const ComparedCell& cell, const ComparedCell& calibrated) {
   return !cell.calibrated && !cell.config && cell.loss && cell.method == calibrated.method &&
          cell.type == calibrated.type && cell.budget == calibrated.budget;
 }
 
-/// Perplexity and divergence of a cell relative to another one's on the documents that both have.
+/// Returns the perplexity and divergence of a cell relative to another cell on the documents that both have.
 RelativeLoss relative_to(const CellResult& result, const CellResult& other) {
   const LossDifferences found = from_other(result, other);
   return {found.documents, ratio_of(found.nll, found.of_parts), ratio_of(found.kl, found.of_parts)};
 }
 
-/// Gives each calibrated cell what it gains over its paper's standard at the same budget.
+/// Sets the gain of each calibrated cell over its paper's default settings at the same budget.
 void add_gains(std::vector<ComparedCell>& cells, std::span<const CellResult> results) {
   for (std::size_t n = 0; n < cells.size(); ++n) {
     if (!cells[n].calibrated || !cells[n].loss) continue;
@@ -75,7 +76,7 @@ void add_gains(std::vector<ComparedCell>& cells, std::span<const CellResult> res
   }
 }
 
-/// Gives each cell what it loses against the one of least divergence at its budget.
+/// Sets the loss of each cell relative to the cell of least divergence at its budget.
 void add_losses(std::vector<ComparedCell>& cells, std::span<const BestChoice> best,
                 std::span<const CellResult> results) {
   for (std::size_t n = 0; n < cells.size(); ++n)
@@ -84,7 +85,7 @@ void add_losses(std::vector<ComparedCell>& cells, std::span<const BestChoice> be
         cells[n].over_best = relative_to(results[n], results[*of.leader]);
 }
 
-/// "elitekv to 50 %, 25 %; transform to 12.5 %"
+/// Returns calibrations in words: "elitekv to 50 %, 25 %; transform to 12.5 %".
 std::string calibrations_text(std::span<const LeftOut::Calibration> calibrations) {
   std::string text, last;
   for (const auto& [label, budget] : calibrations) {
@@ -95,8 +96,8 @@ std::string calibrations_text(std::span<const LeftOut::Calibration> calibrations
   return text;
 }
 
-/// The calibrations that no time was left for, the numbers of cells that were not scored and of those that were scored
-/// on fewer documents though nothing had beaten them, and all of it in words.
+/// Returns what the time limit left out, also in words: calibrations, the number of cells that were not scored, and the
+/// number of cells that were scored on fewer documents without being dominated.
 LeftOut left_out(const ComparisonResult& result) {
   LeftOut left;
   const std::size_t most = result.max_documents();
@@ -115,7 +116,7 @@ LeftOut left_out(const ComparisonResult& result) {
   return left;
 }
 
-/// The full cache's perplexity on the most documents that a cell was scored on.
+/// Returns the full cache's perplexity on the documents of the cell that was scored on the most.
 std::optional<double> full_ppl(std::span<const CellResult> results) {
   const auto longest =
       std::ranges::max_element(results, {}, [](const CellResult& one) { return one.scores.kl.size(); });

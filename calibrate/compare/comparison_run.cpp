@@ -13,7 +13,7 @@
 namespace kvs {
 namespace {
 
-constexpr double kCellPasses = 2;  // what a cell's pass takes relative to one without a cache, in the mean
+constexpr double kCellPasses = 2;  // mean time of a cell's pass relative to a pass without a cache
 
 Estimate estimate_of(const Run& run, const ComparisonFiles& files, const CompareInput& input,
                      std::optional<double> limit) {
@@ -34,7 +34,7 @@ Estimate estimate_of(const Run& run, const ComparisonFiles& files, const Compare
           .limit = limit};
 }
 
-/// Calibrates the methods that can be; their cells join the others.
+/// Calibrates the methods that support it and appends their cells.
 void calibrate(const Run& run, const ComparisonFiles& files, RunRecords& records, CompareInput& input) {
   if (!input.calibration) return;
   std::optional<double>& seconds = input.plan.seconds;
@@ -48,7 +48,7 @@ void calibrate(const Run& run, const ComparisonFiles& files, RunRecords& records
   if (seconds) *seconds -= made.seconds;
 }
 
-/// [cell]
+/// Scores the cells. Returns results [cell].
 std::vector<CellResult> score(const Run& run, RunRecords& records, CompareInput& input) {
   const RunnableCells ready = runnable_cells(input.cells, run.model(), run.backend(), input.grid.tokens);
   Progress progress("compare: scores", 1.0, run.quiet());
@@ -96,7 +96,7 @@ std::vector<FrontCell> front_of(const ComparisonResult& result, std::span<const 
   return front;
 }
 
-/// Times the front. @param is_asked  whether half of the time is left for questions
+/// Times the front. @param is_asked  true: half of the time is kept for questions
 std::optional<ComparisonSpeeds> speeds_of_front(const Run& run, const CompareInput& input,
                                                 std::span<const FrontCell> front, std::optional<double> seconds,
                                                 bool is_asked) {
@@ -105,7 +105,7 @@ std::optional<ComparisonSpeeds> speeds_of_front(const Run& run, const CompareInp
   return time_front(run, input.documents.front(), input.decode, front, seconds);
 }
 
-/// Puts everything in place. @param speeds  nothing: the front is not timed
+/// Writes all files. @param speeds  nothing: the front was not timed
 void write(Run& run, const ComparisonFiles& files, const CompareInput& input, const ComparisonResult& result,
            const std::optional<ComparisonSpeeds>& speeds) {
   OutputSet staged;
@@ -117,7 +117,7 @@ void write(Run& run, const ComparisonFiles& files, const CompareInput& input, co
     return trade_points(result).empty() ? RunFigures()
                                         : RunFigures{{"_pareto", comparison_chart(result, method_order())}};
   });
-  if (!speeds) std::filesystem::remove(files.speeds());  // of what --force replaces
+  if (!speeds) std::filesystem::remove(files.speeds());  // left by the run that --force replaces
   run.remove_state();
 }
 

@@ -14,14 +14,14 @@
 
 namespace kvs {
 
-/// A time limit from the start of the program on.
+/// A time limit that starts with the program.
 class ComparisonClock {
  public:
   explicit ComparisonClock(std::optional<double> seconds) : seconds_(seconds) {}
 
   std::optional<double> limit() const noexcept { return seconds_; }
   double spent() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  /// What is left after what a run before took, too; nothing without a limit.
+  /// Returns the remaining seconds after this run and the earlier run that it resumes; nothing without a limit.
   std::optional<double> left(const RunRecords& records) const {
     if (!seconds_) return std::nullopt;
     return *seconds_ - spent() - records.replayed_seconds();
@@ -32,20 +32,20 @@ class ComparisonClock {
   std::optional<double> seconds_;
 };
 
-/// What is compared on what.
+/// The cells and documents of a comparison.
 struct CompareInput {
   CompareGrid grid;
   ComparisonPlan plan;
   std::optional<Corpus> calibration;
-  std::vector<std::vector<std::int32_t>> documents;    // of the run, its texts taking turns
-  std::size_t decode = 0;                              // tokens that the front is timed on
-  std::vector<CompareCell> cells;                      // those that are calibrated join when they are
+  std::vector<std::vector<std::int32_t>> documents;    // of the run, texts interleaved
+  std::size_t decode = 0;                              // tokens to time the front on
+  std::vector<CompareCell> cells;                      // calibrated cells are appended after their calibration
   std::map<std::string, std::size_t> calibrated = {};  // documents that each method was calibrated on
 };
 
-/// Calibrates, scores, times the front and asks it the questions, writes the files and prints the result. The weights
-/// are loaded.
-/// @param asked  nothing: no questions
+/// Calibrates, scores, times the Pareto front, asks it the questions, writes the files and prints the result. The
+/// weights must be loaded.
+/// @param asked  the questions; nothing: no questions are asked
 void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
                     const std::optional<FrontQuestions>& asked, const ComparisonClock& clock);
 

@@ -13,7 +13,7 @@ std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-/// Whether the first `documents` documents of a cell are too few, and have parts.
+/// Returns true if the first `documents` documents of a cell are too few and have parts.
 bool takes_parts(const CellResult& result, std::size_t documents) {
   return documents < kFewDocuments && result.sum.parts.size() >= documents;
 }
@@ -60,7 +60,7 @@ LossDifferences from_other(const CellResult& result, const CellResult& other) {
 
 SampledRatio ratio_of(const std::vector<double>& differences, bool of_parts) {
   const PairedDifference found = paired_difference(differences);
-  constexpr double kMaxLog = 690;  // e^690 is 1e299: what is drawn or multiplied stays a number
+  constexpr double kMaxLog = 690;  // e^690 is 1e299: drawn or multiplied values stay finite
   SampledRatio ratio{.mean = std::exp(std::clamp(found.mean, -kMaxLog, kMaxLog)),
                      .over = of_parts ? Samples::kParts : Samples::kDocuments};
   if (found.interval && std::log1p(found.interval->second) < kMaxLog)

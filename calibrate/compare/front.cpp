@@ -24,15 +24,15 @@ Retrieval retrieval_of(const std::string& task, std::span<const TaskResult> resu
   return retrieval;
 }
 
-/// Seconds that a document of the comparison takes with the full cache and every cell of the front, about.
+/// Returns the approximate seconds of a comparison document with the full cache and every cell of the front.
 double pass_seconds(std::span<const FrontCell> front) {
   double sum = 0;
   for (const FrontCell& cell : front) sum += cell.seconds;
   return sum + sum / static_cast<double>(std::max<std::size_t>(1, front.size()));
 }
 
-/// How many questions fit; a tenth is left for others that take longer.
-/// @param seconds  that all of them may take;  @param one  that one takes
+/// Returns the number of questions that fit. A tenth of the time is kept for questions that take longer.
+/// @param seconds  time limit of all questions;  @param one  seconds of one question
 std::size_t recorded_count(RunRecords& records, double seconds, double one, std::size_t all) {
   constexpr double kSafe = 0.9;
   if (records.replays()) return record_size(records.next().at("questions"), 0, all);
@@ -42,7 +42,7 @@ std::size_t recorded_count(RunRecords& records, double seconds, double one, std:
   return count;
 }
 
-/// What cannot be computed with one cache is an error of that cache alone.
+/// Returns the answer, or the error if the cache cannot compute one: the error then belongs to that cache only.
 Json answer_or_error(const std::function<Json()>& ask) {
   try {
     return ask();
@@ -52,7 +52,7 @@ Json answer_or_error(const std::function<Json()>& ask) {
   }
 }
 
-/// The full cache and the front's, asked one question after the other.
+/// Asks the full cache and the caches of the front one question after the other.
 class FrontAsking {
  public:
   FrontAsking(const Run& run, const FrontQuestions& questions, std::span<const FrontCell> front)
@@ -62,7 +62,7 @@ class FrontAsking {
   std::size_t samples() const noexcept { return questions_.samples.size(); }
   std::size_t longest() const noexcept { return questions_.longest; }
 
-  /// Question `n` to every cache. @param asked  is called after each
+  /// Asks every cache question `n`. @param asked  called after each cache
   Json ask(std::size_t n, const std::function<void(std::size_t)>& asked) const {
     const auto start = std::chrono::steady_clock::now();
     Json record{{"question", n}};
@@ -73,7 +73,7 @@ class FrontAsking {
     record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return record;
   }
-  /// The record of question `n`, of this run or of one before.
+  /// Takes the record of question `n`, from this run or an earlier one.
   void take(const JsonCursor& asked, std::size_t n) {
     require_record(asked.at("question"), n);
     if (asked.at("answers").array_size() != caches()) asked.at("answers").fail("those of " + std::to_string(caches()));
@@ -111,7 +111,7 @@ class FrontAsking {
   const FrontQuestions& questions_;
   std::span<const FrontCell> front_;
   std::vector<std::vector<TaskResult>> results_;
-  std::map<std::size_t, std::string> errors_;  // of caches: the first
+  std::map<std::size_t, std::string> errors_;  // the first error of each cache
 };
 
 std::vector<TimedCache> timed_caches(const Run& run, std::span<const FrontCell> front, std::size_t tokens) {
@@ -122,9 +122,9 @@ std::vector<TimedCache> timed_caches(const Run& run, std::span<const FrontCell> 
   return caches;
 }
 
-/// @param caches  the full one first
+/// @param caches  the full cache comes first
 ComparisonSpeeds speeds_of(std::span<const CacheLatency> caches, std::span<const FrontCell> front, std::size_t tokens) {
-  // The ratio is that of runs that took turns; a rate by itself moves with the machine.
+  // The ratio is of interleaved runs. An absolute rate varies with the machine's load.
   const double full = 1000 / caches[0].decode_ms[0];
   ComparisonSpeeds speeds{.tokens = tokens};
   for (std::size_t n = 0; n < front.size(); ++n) {
@@ -140,7 +140,7 @@ FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::siz
                        std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds) {
   FrontAsking asking(run, questions, front);
   std::size_t count = asking.samples();
-  if (seconds) {  // a prompt is prefilled with and without its answer
+  if (seconds) {  // each prompt is prefilled twice: with and without its answer
     const double share = static_cast<double>(asking.longest()) / static_cast<double>(tokens);
     count = recorded_count(records, *seconds, 2 * share * pass_seconds(front), count);
     if (count == 0) {

@@ -13,30 +13,31 @@
 
 namespace kvs {
 
-/// A cell of the front.
+/// A cell of the Pareto front.
 struct FrontCell {
-  std::size_t cell = 0;  // in the comparison
+  std::size_t cell = 0;  // its index in the comparison
   const CompareCell* of = nullptr;
-  double budget = 0;   // that it falls under
-  double seconds = 0;  // that a document took
+  double budget = 0;   // budget that the cell belongs to
+  double seconds = 0;  // time per document
 };
 
-/// Questions as they are asked.
+/// The questions of a task.
 struct FrontQuestions {
-  std::string task;  // the name
+  std::string task;  // name
   std::span<const TaskSample> samples;
   TaskPlan plan;
-  std::size_t longest = 0;  // tokens, with the room for the answer
+  std::size_t longest = 0;  // tokens, including the answer
 };
 
-/// Asks the questions with the full cache and those of the front: {task, accuracy, log_likelihood (nats a
-/// token), questions} of the full cache and of each cell, which also have the `difference` of the likelihoods and its
-/// interval. Methods that need a whole prefix take a question's context as such. Each question goes to all of them and
-/// is kept in the records with their answers. A cache that computes no number for a question has no answers, which a
-/// note says; where that is the full cache nothing has.
-/// @param tokens  of the comparison's documents
-/// @param seconds  of all questions: so many are asked as fit by the first one's time; none, and all is null, where by
-///                 the cells' own times not even that one does
+/// Asks the questions with the full cache and the caches of the front. Returns {task, accuracy, log_likelihood (nats
+/// per token), questions} for the full cache and for each cell. Cells also have the `difference` of the likelihoods and
+/// its interval. Methods that need a whole prefix take a question's context as the prefix. Each question is asked with
+/// all caches, and the records keep it with the answers. A cache that gives a value that is not finite for a question
+/// has no answers, which a note says. If this happens to the full cache, no cache has answers.
+/// @param tokens   tokens of a document of the comparison
+/// @param seconds  time limit of all questions. The time of the first question sets how many are asked. If by the
+/// cells'
+///                 own times not even the first one fits, none is asked and everything is null.
 struct FrontAnswers {
   std::optional<Retrieval> full;
   std::vector<std::optional<Retrieval>> cells;
@@ -44,9 +45,9 @@ struct FrontAnswers {
 FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::size_t tokens,
                        std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds);
 
-/// Tokens per second that the front's caches and the full cache decode, taking turns, at the end of `document`: the
-/// content of FILE_speed.json. Medians of three, or of so many as fit into `seconds`; nothing where none does, or where
-/// a cache computes no number.
+/// Measures the tokens per second that the front's caches and the full cache decode at the end of `document`, in turns.
+/// Returns the content of FILE_speed.json: medians of three runs, or of as many as fit into `seconds`. Returns nothing
+/// if no run fits, or if a cache gives a value that is not finite.
 std::optional<ComparisonSpeeds> time_front(const Run& run, std::span<const std::int32_t> document, std::size_t decode,
                                            std::span<const FrontCell> front, std::optional<double> seconds);
 

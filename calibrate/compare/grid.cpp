@@ -18,14 +18,14 @@ std::string percent(double share) {
   return text;
 }
 
-/// "kivi, bits 4".
+/// Returns a name with settings: "kivi, bits 4".
 std::string with_settings(const std::string& method, const Json& settings) {
   std::string name = method;
   for (const auto& [key, value] : settings.items()) name += ", " + key + ' ' + value.dump();
   return name;
 }
 
-/// Of settings, not of a run that lacks memory or reads a broken file.
+/// Returns true for errors of settings. Lack of memory or a broken file is a different error.
 bool is_refusal(const Error& error) noexcept {
   return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
 }
@@ -89,7 +89,7 @@ class CellMaker {
     try {
       const std::optional<Json> fitted = sizes.fitted(base, static_cast<std::size_t>(budget * full));
       if (fitted && keeps_everything(method, *fitted, grid_.tokens))
-        return;  // nothing is left to do: the storage type alone
+        return;  // the storage type alone reaches the budget
       if (fitted) {
         cell.settings = *fitted;
       } else {

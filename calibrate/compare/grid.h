@@ -14,46 +14,47 @@ namespace kvs {
 struct CompareCell {
   std::string label;      // "lagkv + q8_0"
   std::string method;     // of all_methods(), or elitekv
-  std::string type = {};  // as --types has it; empty: rows as they come
-  double budget = 0;  // share of the full cache's bytes; of a config that has run the least that holds it; 0: unknown
+  std::string type = {};  // as in --types; empty: the method's own rows
+  /// Share of the full cache's bytes. For a config that has run: the smallest budget that holds it. 0: unknown.
+  double budget = 0;
   Json settings = Json::object();
-  std::string config = {};       // a file that has the method's other parameters
-  std::string error = {};        // why it has no settings
-  double needs = 0;              // where that is its size, the least share of the full cache's bytes that it takes
-  bool calibrated = false;       // its settings were chosen on a text
-  std::size_t shared_bytes = 0;  // that all sequences share, beside those of each
-  std::size_t calibration_documents = 0;  // of this comparison's calibration text, that they were chosen on
+  std::string config = {};                // file with the method's other parameters
+  std::string error = {};                 // why the cell has no settings
+  double needs = 0;                       // if the size is the error: the smallest share of the full cache's bytes
+  bool calibrated = false;                // settings were chosen on a text
+  std::size_t shared_bytes = 0;           // shared by all sequences, in addition to the bytes of each
+  std::size_t calibration_documents = 0;  // documents of this calibration text that they were chosen on
 };
 
-/// What is compared.
+/// The axes of a comparison.
 struct CompareGrid {
   std::vector<std::string> methods = {};  // names of all_methods()
-  // Kinds, or KIND/KIND of keys and values:
+  // Each type is KIND, or KIND/KIND for keys and values:
   std::vector<std::string> types = {};     // of the full cache
-  std::vector<std::string> composed = {};  // of every other method that keeps rows
-  std::vector<double> budgets;             // descending shares of the full cache
-  std::size_t tokens = 0;                  // of a document
-  std::size_t prefix = 0;                  // of the methods that compress one, once
+  std::vector<std::string> composed = {};  // of all other methods that keep rows
+  std::vector<double> budgets;             // descending shares of the full cache's bytes
+  std::size_t tokens = 0;                  // per document
+  std::size_t prefix = 0;                  // for methods that compress a prefix once
 };
 
-/// The smallest of `budgets` (descending) that is at least `share`; 0: none is.
+/// Returns the smallest of `budgets` (descending) that is at least `share`, or 0 if none is.
 double min_holding(std::span<const double> budgets, double share);
-/// The parameters that hold rows as `type` says.
+/// Returns the parameters that store rows as `type`.
 Json type_settings(const std::string& type);
-/// "method + store".
+/// Returns "method + type".
 std::string cell_label(const std::string& method, const std::string& type);
 
-/// A cell for each method, storage type and budget with the settings that fill it (CacheSizes::fitted), the methods'
-/// other parameters at their standards. What has one size alone (`full` with a storage type, KIVI's bits, GQA's heads)
-/// is one cell, of the smallest budget that holds it; what holds no fewer bytes than the full cache is none, nor is a
-/// method whose storage type alone reaches the budget.
+/// Returns a cell for each method, storage type and budget, with the settings that fill the budget (CacheSizes::fitted)
+/// and defaults for other parameters. A cache of one fixed size (`full` with a storage type, KIVI's bits, GQA's heads)
+/// gives one cell, at the smallest budget that holds it. There is no cell for a cache that holds no fewer bytes than
+/// the full cache, or for a method whose storage type alone reaches the budget.
 std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model);
 
-/// The storage types that a method's cells have; the first is none.
+/// Returns the storage types of a method's cells. The first is none.
 std::vector<std::string> kv_types_of(const CompareGrid& grid, const Method& method);
-/// What all settings of a method with a storage type have in common.
+/// Returns the settings that all cells of a method and storage type have in common.
 Json common_settings(const CompareGrid& grid, const Method& method, const std::string& type);
-/// Whether a method's settings are those of its greatest size: of a document nothing is left out.
+/// Returns true if the settings give the method its maximum size, so that nothing of a document is dropped.
 bool keeps_everything(const Method& method, const Json& settings, std::size_t tokens);
 
 }  // namespace kvs

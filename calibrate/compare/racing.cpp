@@ -22,7 +22,7 @@ bool beats(const CellScores& better, const CellScores& cell) {
   return mean.mean - half_width(common, kConfidence) * mean.error > 0;
 }
 
-/// The lowest divergence of cells that take no more bytes.
+/// Returns the lowest divergence of the cells of at most `bytes`.
 double reached(std::span<const CellScores> cells, double bytes) {
   double least = std::numeric_limits<double>::infinity();
   for (const CellScores& cell : cells)
@@ -30,7 +30,7 @@ double reached(std::span<const CellScores> cells, double bytes) {
   return least;
 }
 
-/// Seconds that a document takes.
+/// Returns the seconds per document of some cells.
 double cost(std::span<const CellScores> cells, std::span<const std::size_t> some) {
   double seconds = 0;
   for (const std::size_t n : some) seconds += cells[n].seconds / static_cast<double>(cells[n].kl.size());

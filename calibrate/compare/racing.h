@@ -6,11 +6,11 @@
 
 namespace kvs {
 
-/// What a cell has shown so far.
+/// The scores of a cell so far.
 struct CellScores {
-  double bytes = 0;        // the most that it held
-  std::vector<double> kl;  // mean KL divergence from the full cache, nats a token, of the first documents
-  double seconds = 0;      // that these documents took
+  double bytes = 0;        // maximum
+  std::vector<double> kl;  // mean KL divergence from the full cache of each of the first documents, nats per token
+  double seconds = 0;      // time for these documents
 };
 
 /// Documents [first, last) of some cells.
@@ -19,29 +19,29 @@ struct Round {
   std::vector<std::size_t> cells;
 };
 
-/// Its logarithm. Divergences below 1e-9 are rounding, and alike.
+/// Returns the logarithm of a divergence. Divergences below 1e-9 are rounding errors and count as equal.
 double log_divergence(double kl);
-/// Mean over all its documents.
+/// Returns the mean divergence over all documents of a cell.
 double mean_kl(const CellScores& cell);
 
-/// Whether each of `active` is clearly beaten: another cell of no more bytes has a lower divergence on the documents
-/// that both have. One document is clear if it differs kClearOnOne times; of more the 95 % interval of the mean
-/// logarithm of the ratio (Student's t over documents) must exclude 0. @return one for each of `active`
+/// Returns for each of `active` whether it is clearly dominated: another cell of no more bytes has a lower divergence
+/// on the documents that both have. With one document, a factor of kClearOnOne is clear. With more, the 95 % interval
+/// of the mean log ratio (Student's t over documents) must exclude 0.
 inline constexpr double kClearOnOne = 4;
 std::vector<bool> is_dominated(std::span<const CellScores> cells, std::span<const std::size_t> active);
 
-/// The cells that no other beats in bytes without losing in divergence, of those with the most documents; ascending in
-/// bytes. A tie goes to the first.
+/// Returns the Pareto front in bytes and divergence of the cells with the most documents, ascending in bytes. The first
+/// cell of a tie is kept.
 std::vector<std::size_t> pareto_front(std::span<const CellScores> cells);
 
-/// The first `count` active cells when the best come first: the front, then by how many times their divergence is the
-/// front's at their bytes.
+/// Returns the `count` best active cells: first the front, then by the ratio of their divergence to the front's at
+/// their bytes.
 std::vector<std::size_t> most_promising(std::span<const CellScores> cells, std::span<const std::size_t> active,
                                         std::size_t count);
 
-/// What of a round after the first fits `seconds`, by what its cells took so far, when the front's passes over all
-/// `documents`, or the first kFrontDocuments, must fit too: the least promising cells but the front's stay behind, then
-/// documents.
+/// Shrinks a round after the first to fit `seconds`, by the measured time of its cells. The front's passes over all
+/// `documents`, or over the first kFrontDocuments, must fit too. The least promising cells outside the front are
+/// dropped first, then documents.
 inline constexpr std::size_t kFrontDocuments = 8;
 Round fit_to_time(Round round, std::span<const CellScores> cells, std::size_t documents, double seconds);
 

@@ -10,25 +10,25 @@
 
 namespace kvs {
 
-/// The seconds that a record says its work took.
+/// Returns the seconds that the work of a record took.
 inline double record_seconds(const JsonCursor& record) {
   const double seconds = record_real(record.at("seconds"));
   if (seconds < 0) record.at("seconds").fail("seconds");
   return seconds;
 }
 
-/// The steps of a run in their order. Those that its journal holds are told again instead of being done. Of several
-/// ranks rank 0 has the records, and says what follows from them.
+/// The steps of a run, in order. Steps in the journal are replayed instead of computed. With several ranks, rank 0
+/// holds the records and broadcasts what follows from them.
 class RunRecords {
  public:
-  /// @param journal  nullptr: nothing is kept
-  /// @param ranks    that share the steps; nullptr: this process does all
+  /// @param journal  nullptr: no steps are kept
+  /// @param ranks    ranks that share the steps; nullptr: this process runs all steps
   explicit RunRecords(Journal* journal, Ranks* ranks = nullptr)
       : journal_(journal), alone_(make_one_process()), ranks_(ranks == nullptr ? alone_.get() : ranks) {}
 
   Ranks& ranks() const noexcept { return *ranks_; }
 
-  /// Whether next() has a record of the run before.
+  /// Returns true if next() has a record of the earlier run.
   bool replays() const noexcept { return journal_ != nullptr && next_ < journal_->records().size(); }
   JsonCursor next() {
     JsonCursor record = journal_->record(next_++);
@@ -40,7 +40,7 @@ class RunRecords {
     journal_->append(record);
     ++next_;
   }
-  /// What the records that were told again took when they were made.
+  /// Returns the seconds that the replayed records took when they were made.
   double replayed_seconds() const noexcept { return replayed_seconds_; }
 
  private:

@@ -9,11 +9,11 @@
 
 namespace kvs {
 
-/// The chunks of a config, of `chunks` that a head has.
+/// Returns the map of a config's chunks. @param chunks  number of chunks of a head
 EliteMap elite_map(const EliteConfig& config, std::size_t chunks);
-/// The trials that met neither NaN nor infinity.
+/// Returns the trials that met neither NaN nor infinity.
 EliteSweep elite_sweep(const std::vector<EliteTrial>& trials);
-/// `_elite` and, where sizes were tried, `_trials`, of so many documents of so many tokens.
+/// Returns the figures `_elite` and, if sizes were tried, `_trials`.
 std::vector<draw::Figure> elite_figures(const EliteConfig& config, const ModelConfig& model, std::size_t documents,
                                         std::size_t held_out, std::size_t tokens);
 

@@ -43,19 +43,19 @@ std::vector<EliteSingularValues> read_singular_values(const JsonCursor& list) {
   return layers;
 }
 
-/// The value that a word, one of the schema's, stands for.
+/// Returns the value of a word of the schema.
 template <class Enum>
 Enum word_of(std::span<const std::string_view> words, const JsonCursor& word) {
   return static_cast<Enum>(std::ranges::find(words, word.string()) - words.begin());
 }
 
-/// A parameter that all layers share or that has a list by layer.
+/// Reads a parameter with one value for all layers or a list by layer.
 std::vector<std::size_t> of_layers(const JsonCursor& value, std::size_t layers) {
   if (!value.value().is_array()) return std::vector(layers, value.unsigned_integer());
   return value.value().get<std::vector<std::size_t>>();
 }
 
-/// r, d_ckv and their lists by layer.
+/// Reads r, d_ckv and their lists by layer.
 void read_sizes(const JsonCursor& root, EliteConfig& config) {
   const JsonCursor parameters = root.at("parameters"), r = parameters.at("r"), d_ckv = parameters.at("d_ckv");
   const bool factors = root.at("files").array_size() > 0;
@@ -68,7 +68,7 @@ void read_sizes(const JsonCursor& root, EliteConfig& config) {
   if (!r.value().is_array() && !d_ckv.value().is_array()) config.by_layer.clear();
 }
 
-/// What the config says of factors.
+/// Reads the config's members on factors.
 void read_factors(const JsonCursor& root, EliteConfig& config) {
   const JsonCursor parameters = root.at("parameters"), singular = root.at("calibration").at("singular_values");
   config.joint = parameters.at("factorization").string() == "joint";
@@ -81,14 +81,14 @@ void read_factors(const JsonCursor& root, EliteConfig& config) {
     config.ranks = parameters.at("ranks").value().get<std::vector<std::pair<std::size_t, std::size_t>>>();
 }
 
-/// A mean NLL that was measured, or why there is none.
+/// Returns a measured mean NLL, or the reason why there is none.
 Json loss_json(double nll, double error) {
   if (!std::isfinite(nll))
     return {{"ppl", nullptr}, {"nll_mean", nullptr}, {"error", "found NaN or infinity, expected finite activations"}};
   return {{"ppl", finite_or_null(std::exp(nll))}, {"nll_mean", nll}, {"nll_error", error}};
 }
 
-/// Older programs wrote the perplexity alone.
+/// Reads an NLL. Older versions wrote only the perplexity.
 double trial_nll(const JsonCursor& trial, const char* nll, const char* ppl) {
   return trial.has(nll) ? trial.at(nll).real() : std::log(trial.at(ppl).positive());
 }

@@ -9,12 +9,12 @@ namespace kvs {
 
 // Why a part of EliteKV is not defined for a model, as "found …, expected …"; empty if it is.
 
-/// RoPElite: the model has no rotation.
+/// For RoPElite: the model has no rotation.
 std::string ropelite_obstacle(const ModelConfig& model);
-/// Elite sets where no two heads of a layer share a chunk.
+/// For disjoint elite sets: no two heads of a layer share a chunk.
 std::string disjoint_obstacle(const ModelConfig& model);
-/// Low-rank factors. They are not defined for a model that normalises its keys (QK-norm), because its keys are not a
-/// linear function of the block's input.
+/// For low-rank factors. A model that normalises its keys (QK-norm) has none, because its keys are not a linear
+/// function of the block's input.
 std::string factor_obstacle(const ModelConfig& model);
 
 /// @param part  as typed: "kvcalibrate elitekv --rank";  @throws Error kUnsupported if `obstacle` is not empty

@@ -13,7 +13,7 @@ bool is(const Options& options, const char* name, std::string_view value) {
   return options.has(name) && options.text(name) == value;
 }
 
-/// Refuses `name` beside a value of another option that it cannot stand beside, or must have.
+/// Throws unless option `other` has the value that option `name` needs.
 void require_value(const Options& options, const char* name, const char* other, std::string_view value) {
   if (!is(options, other, value))
     throw Error(ErrorCode::kUsage, std::string("--") + name,
@@ -24,7 +24,7 @@ void check_ratio(const Options& options) {
   if (options.has("cache-ratio")) {
     (void)options.share("cache-ratio");
     refuse_options(options, {"elite", "rank", "capture"}, "--cache-ratio");
-    require_value(options, "cache-ratio", "norm", "2");  // with 1 every r is a search of its own
+    require_value(options, "cache-ratio", "norm", "2");  // with norm 1, every r needs its own search
   } else if (!options.has("elite")) {
     throw Error(ErrorCode::kUsage, "missing option --elite r or --cache-ratio x", "see --help");
   }

@@ -10,12 +10,12 @@
 namespace kvs {
 namespace {
 
-/// --rank-step or its default.
+/// Returns --rank-step or its default.
 std::size_t rank_step(const Options& options, const EliteShape& shape) {
   return options.has("rank-step") ? options.count("rank-step", 1, 1 << 20) : standard_rank_step(shape);
 }
 
-/// --pairs attention or its default.
+/// Returns true if pairs are weighted by attention: --pairs or its default.
 bool by_attention(const Options& options, const EliteSearchPlan& plan) {
   static constexpr std::string_view kWords[] = {"attention", "uniform"};
   const bool possible = plan.norm == 2 && !plan.baseline;
@@ -23,7 +23,8 @@ bool by_attention(const Options& options, const EliteSearchPlan& plan) {
   return options.choice("pairs", kWords) == kWords[0];
 }
 
-/// --queries fitted or its default: factors of full rank stand for keys and values as they are.
+/// Returns true if queries are fitted: --queries or its default. By default, queries are not fitted with factors of
+/// full rank, which reproduce keys and values exactly.
 bool fits_queries(const Options& options, const ModelConfig& model, const EliteConfig& config) {
   static constexpr std::string_view kWords[] = {"fitted", "model"};
   if (!options.has("queries")) return config.by_attention && *config.rank < full_rank(model, config.r, config.joint);
@@ -32,7 +33,7 @@ bool fits_queries(const Options& options, const ModelConfig& model, const EliteC
   return wanted;
 }
 
-/// What --cache-ratio leaves to choose from.
+/// Returns the allocations of --cache-ratio.
 std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model) {
   const double ratio = options.share("cache-ratio");
   const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
@@ -44,14 +45,14 @@ std::vector<EliteAllocation> allocations(const Options& options, const ModelConf
   return result;
 }
 
-/// Their factorizations, J-LRD's first.
+/// Returns the allocations with their factorizations, J-LRD first.
 std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig& model) {
   const std::string how = options.text("factorization");
   std::vector<EliteCandidate> result;
   for (const bool joint : {true, false}) {
     if (how != "any" && how != (joint ? "joint" : "separate")) continue;
     for (const EliteAllocation& size : allocations(options, model))
-      if (joint || size.d_ckv > 1) result.push_back({size, joint});  // apart each has a rank of its own
+      if (joint || size.d_ckv > 1) result.push_back({size, joint});  // S-LRD needs a rank for each
   }
   if (result.empty())
     throw Error(ErrorCode::kUsage, "--factorization", "found separate and no d_ckv above 1: try --rank-step");
@@ -67,7 +68,7 @@ std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const Mode
                           .rounds = options.count("per-layer-rounds", 1, 1000)};
 }
 
-/// --holdout-documents or its default; 0 without --cache-ratio and --per-layer-rounds.
+/// Returns --holdout-documents or its default; 0 without --cache-ratio and --per-layer-rounds.
 std::size_t held_out_documents(const Options& options, std::size_t documents) {
   const bool by_layer = options.has("per-layer-rounds");
   if (!options.has("cache-ratio") && !by_layer) return 0;
@@ -102,8 +103,8 @@ EliteSearchPlan planned_search(const Options& options, const ModelConfig& config
   return plan;
 }
 
-/// What the options say of factors: --rank checked against full rank and the no-extra-parameters bound. No rank without
-/// --rank or where a query head's own rows cannot be.
+/// Sets the factors of the plan: --rank is checked against full rank and the no-extra-parameters bound. The plan has no
+/// rank without --rank or if rows per query head are not possible.
 void plan_factors(const Options& options, const ModelConfig& model, ElitePlan& plan) {
   static constexpr std::string_view kSplits[] = {"up", "down", "sqrt"}, kOutputs[] = {"model", "fitted"};
   EliteConfig& config = plan.config;

@@ -12,28 +12,29 @@
 
 namespace kvs {
 
-// What the options of `kvcalibrate elitekv` say.
+// The plan that the options of `kvcalibrate elitekv` request.
 
 void add_elite_options(OptionTable& table);
-/// Refuses options that have no effect beside others or cannot be combined with them. @throws Error kUsage
+/// Refuses options that have no effect with others or cannot be combined with them. @throws Error kUsage
 void check_elite_options(const Options& options);
 bool has_factors(const Options& options);
-/// --whiten or its default.
+/// Returns --whiten or its default.
 Whitening planned_whitening(const Options& options);
 
-/// What is searched and chosen from, and what the config will say of it.
+/// The search, the candidates, and the config to fill.
 struct ElitePlan {
   EliteSearchPlan search;
-  /// Picks and factors are still to come. No rank without --rank or --cache-ratio, or where a query head's own rows
-  /// cannot be.
+  /// The config without picks and factors. It has no rank without --rank or --cache-ratio, or if rows per query head
+  /// are not possible.
   EliteConfig config;
-  std::vector<EliteCandidate> candidates;    // what --cache-ratio leaves, J-LRD's first
-  std::optional<EliteByLayerPlan> by_layer;  // what --per-layer-rounds asks for
-  std::size_t held_out = 0;                  // documents
+  std::vector<EliteCandidate> candidates;    // candidates within --cache-ratio, J-LRD first
+  std::optional<EliteByLayerPlan> by_layer;  // requested by --per-layer-rounds
+  std::size_t held_out = 0;                  // number of held-out documents
   std::vector<std::string> notes;
 };
-/// @param layers     to search, ascending;  @param documents  of the texts
-/// @throws Error kUsage for options that the model or the documents do not admit; kUnsupported as refuse_obstacle()
+/// Returns the plan.
+/// @param layers     layers to search, ascending;  @param documents  number of documents of the texts
+/// @throws Error kUsage for options that the model or the documents do not allow; kUnsupported like refuse_obstacle()
 ElitePlan elite_plan(const Options& options, const ModelConfig& model, std::vector<std::size_t> layers,
                      std::size_t documents);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kLossColumns = 23;
 
-/// A perplexity at the right of its columns: "±" has two bytes.
+/// Returns a right-aligned perplexity. "±" has two bytes.
 std::string loss_column(double nll, double error) {
   const std::string words = std::isfinite(nll) ? exponential_with_error(nll, error, 5) : "NaN or infinity";
   const std::size_t letters = words.size() - (words.find("±") == std::string::npos ? 0 : 1);
@@ -27,7 +27,7 @@ std::string ratio_words(double nll, double nll_full) {
   return std::isfinite(nll) ? exponential_text(nll - nll_full, 5) : "";
 }
 
-/// What was tried, a line each.
+/// Returns the trials, one per line.
 std::string trial_table(const EliteConfig& config, const ModelConfig& model) {
   const std::size_t replaced = config.layers.size() * 2 * model.kv_heads * model.head_dim * model.d_model;
   std::array<char, 160> line{};

@@ -7,7 +7,7 @@
 
 namespace kvs {
 
-/// What a search found, in words: the chunks that most heads keep, and the size of the cache with factors.
+/// Returns the result of a search in words: the chunks that most heads keep, and the size of the cache with factors.
 std::string elite_summary(const EliteConfig& config, const ModelConfig& model);
 
 }  // namespace kvs

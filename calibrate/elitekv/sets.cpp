@@ -8,12 +8,12 @@
 namespace kvs {
 namespace {
 
-/// What another rank needs to have the sums.
+/// Returns a search state as data to send to other ranks.
 UnitResult words_of(const Checkpoint::State& state) {
   return {{{"done", state.documents}, {"extra", state.extra}}, state.sums};
 }
 
-/// Rank 0's state, on all ranks; without one the search stays as it is.
+/// Restores rank 0's state on all ranks. Without a state, the search does not change.
 void restore(EliteSearch& search, UnitResult state, Ranks& ranks) {
   state = ranks.broadcast(std::move(state));
   if (!state.record.is_null())
@@ -29,7 +29,7 @@ void share_search(EliteSearch& search, std::size_t last, std::optional<Checkpoin
     search.begin_pass();
     const std::size_t documents = search.documents(), pass = search.done() / documents * documents,
                       end = std::min(last, pass + documents);
-    // Where passes repeat, a rank may still hold a document's states.
+    // In repeated passes, a rank may still hold a document's states.
     ranks.share(
         {.first = search.done() - pass, .last = end - pass, .bound = search.units() > documents},
         [&](std::size_t document) {

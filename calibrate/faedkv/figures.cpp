@@ -27,7 +27,7 @@ class OneLayer final : public StateHook {
   bool before_rope_;
 };
 
-/// The channel that moves most along the tokens: its filtering is worth a look.
+/// Returns the channel that varies most along the tokens. It shows the effect of filtering best.
 std::size_t liveliest_channel(const std::vector<float>& states, std::size_t tokens, std::size_t head_dim) {
   std::vector<double> variance(head_dim);
   for (std::size_t channel = 0; channel < head_dim; ++channel) {
@@ -63,7 +63,7 @@ FilterEffect::Panel filter_panel(const std::string& name, const std::vector<floa
   return panel;
 }
 
-/// One layer's states of a document, and what its kept chunks leave of them.
+/// Returns the states of a layer for a document before and after filtering with its kept chunks.
 FilterEffect filter_effect(const std::string& heading, const AblationSetup& setup, std::size_t layer,
                            std::span<const double> gains, std::span<const std::int32_t> document, Decoder& decoder,
                            SpectralOps& ops) {

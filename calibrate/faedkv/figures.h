@@ -9,8 +9,8 @@
 
 namespace kvs {
 
-/// `_ablation`, `_filtering` and, with a sweep, `_chunks`.
-/// @param documents  of the calibration; the states of the first are shown before and after filtering
+/// Returns the figures `_ablation`, `_filtering` and, with a sweep, `_chunks`.
+/// @param documents  documents of the calibration; the figure shows states of the first before and after filtering
 std::vector<draw::Figure> faedkv_figures(const FaedkvPlan& plan, const FaedkvResult& found,
                                          std::span<const std::vector<std::int32_t>> documents, Decoder& decoder,
                                          SpectralOps& ops);

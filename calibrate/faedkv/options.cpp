@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 12> kAblationOptions{"layers", "chunks", 
 
 constexpr double kMinConfidence = 0.5, kMaxConfidence = 0.999999;
 
-/// What the options say of documents of so many tokens.
+/// Returns the plan's grid from the options, for documents of `tokens` tokens.
 AblationPlan ablation_grid(const Options& options, std::size_t tokens) {
   AblationPlan plan;
   plan.setup = ablation_setup(options, tokens);
@@ -33,7 +33,7 @@ AblationPlan ablation_grid(const Options& options, std::size_t tokens) {
   return plan;
 }
 
-/// @param plan  of the ablation without a race
+/// Returns the race that the options request, if any. @param plan  plan of the ablation without a race
 std::optional<AblationPlan::Race> race_of(const Options& options, const AblationPlan& plan, std::size_t documents) {
   constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   if (!options.has("passes") && !options.has("confidence")) return std::nullopt;

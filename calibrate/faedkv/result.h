@@ -6,13 +6,13 @@
 
 namespace kvs {
 
-/// What the options say, once the window is known.
+/// The plan that the options request for a known window.
 struct FaedkvPlan : AblationPlan {
-  std::size_t sinks = 0, recent = 0;  // of the config; in-place ablates with none
+  std::size_t sinks = 0, recent = 0;  // of the config; in-place ablation uses none
 };
 
 FaedkvResult faedkv_result(const FaedkvPlan& plan, const AblationTable& table, const KeptLosses& losses);
-/// The `parameters` of the config.
+/// Returns the member `parameters` of the config.
 Json faedkv_parameters(const FaedkvPlan& plan, const FaedkvResult& found);
 
 }  // namespace kvs

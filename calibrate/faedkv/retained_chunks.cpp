@@ -7,8 +7,8 @@
 namespace kvs {
 namespace {
 
-/// The parameters of a faedkv config by which an ablation filters, standards included. @throws Error kUnsupported where
-/// layers differ: they are ablated alike.
+/// Returns the parameters of a faedkv config that an ablation uses, including defaults. @throws Error kUnsupported if
+/// layers differ, as an ablation filters all layers equally
 Json settings_of_all_layers(const Json& config, const std::filesystem::path& path) {
   const Json& model = config.at("model");
   const std::string where = path.string() + ": /parameters/";

@@ -7,10 +7,10 @@
 
 namespace kvs {
 
-/// Makes `plan` keep whole chunks of the grid of a faedkv config, the best by the config's Δ. The config says, too,
-/// which layers and tokens are filtered.
-/// @throws Error kInput for a config without an ablation; kUnsupported where layers differ; kUsage where the filtered
-///         tokens are fewer than the chunks; as check_config_model
+/// Makes `plan` keep whole chunks of the grid of a faedkv config, the best by the config's Δ. The config also
+/// determines which layers and tokens are filtered.
+/// @throws Error kInput for a config without an ablation; kUnsupported if layers differ; kUsage if there are fewer
+///         filtered tokens than chunks; like check_config_model
 void retain_chunks_of(const std::filesystem::path& path, const ModelSource& source, RetentionPlan& plan);
 
 }  // namespace kvs

@@ -7,7 +7,7 @@
 
 namespace kvs {
 
-inline constexpr std::size_t kMaxBits = 8;  // of a coefficient
+inline constexpr std::size_t kMaxBits = 8;  // per coefficient
 
 /// Mean squared error of trellis-coding a Gaussian of unit variance with 0 … 8 bits (measured with fitted books,
 /// docs/transform.md). The gain of another bit falls with every bit, so a greedy allocation is optimal.

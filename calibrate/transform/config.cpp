@@ -21,7 +21,7 @@ std::vector<float> floats(std::span<const std::size_t> values) { return {values.
 
 std::string_view name_of(TransformRows rows) { return kTransformRowNames[static_cast<std::size_t>(rows)]; }
 
-/// @throws Error kInput for the first value that is not `good`.
+/// Returns the values. @throws Error kInput for the first value that is not `good`
 std::vector<float> checked(std::vector<float> values, bool (*good)(float), const char* expected,
                            const std::string& where) {
   const auto bad = std::ranges::find_if_not(values, good);
@@ -38,7 +38,7 @@ std::vector<std::size_t> bits_of(std::vector<float> values, const std::string& w
   return {values.begin(), values.end()};
 }
 
-/// As many bytes as the config says, and in all heads as many bits.
+/// Checks that bits fill the bytes given in the config, and that all heads have equally many bits.
 void check_bits(const TransformLayer& layer, const TransformShape& shape, std::size_t bytes, const std::string& where) {
   if (const std::size_t found = code_bytes(layer, shape); found != bytes)
     throw Error(ErrorCode::kInput, where,
@@ -56,7 +56,7 @@ void check_bits(const TransformLayer& layer, const TransformShape& shape, std::s
                         " bits, expected as many in every head");
 }
 
-/// Of analysis and of synthesis.
+/// Returns the shape of analysis and of synthesis.
 std::vector<std::uint64_t> products_shape(TransformRows rows, const TransformShape& shape) {
   const std::uint64_t values = 2 * shape.kv_heads * shape.head_dim;
   if (rows == TransformRows::kLayer) return {values, values};

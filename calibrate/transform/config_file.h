@@ -7,8 +7,8 @@
 
 namespace kvs {
 
-/// Writes a calibration as a config and its tensors beside it (.safetensors). @return the config
-/// @throws as StagedOutput::commit with `force`
+/// Writes a calibration as a config, with its tensors in a file next to it (.safetensors). @return the config
+/// @throws like StagedOutput::commit with `force`
 Json write_transform_config(const TransformCalibration& found, const ModelSource& source, const Provenance& provenance,
                             const std::filesystem::path& file, bool force, Json quality = Json::object());
 

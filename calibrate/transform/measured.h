@@ -12,19 +12,19 @@
 
 namespace kvs {
 
-/// Adds all documents to the sums, after those that a run before has saved.
-/// @param where  the checkpoint, for messages;  @param done  is told the documents so far
-/// @return TransformPlan::losses of that run.  @throws Error kInput for a checkpoint that no run writes
+/// Adds all documents to the sums, except those saved by an earlier run.
+/// @param where  the checkpoint, for messages;  @param done  called with the number of documents so far
+/// @return TransformPlan::losses of the earlier run.  @throws Error kInput for an invalid checkpoint
 std::vector<TransformScales> sum_documents(TransformMoments& moments, StateSource& source,
                                            const std::optional<Checkpoint::State>& saved, Checkpoint& checkpoint,
                                            const std::string& where, const std::function<void(std::size_t)>& done);
-/// calibrate_transform() that keeps what it measures.
+/// Like calibrate_transform(Decoder&, ...), but keeps measured costs in `checkpoint`.
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,
                                          std::span<const std::vector<std::int32_t>> documents,
                                          const TransformPlan& plan, const TransformProgress& progress,
                                          Checkpoint& checkpoint);
 
-/// The caches on the documents that costs are measured on, beside the full cache: `quality` of the config.
+/// The caches compared with the full cache on the documents on which costs are measured: `quality` of the config.
 struct TransformQuality {
   std::string text;
   CacheQuality measured;

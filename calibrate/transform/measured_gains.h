@@ -8,9 +8,9 @@
 
 namespace kvs {
 
-/// The coding gains of what `source` has summed over `documents` documents, and what was left out of them and why.
-/// @param layers  that were summed
-/// @param model   whose output projections weigh the values; null with a capture, which holds none
+/// Returns the coding gains from the sums of `source` over `documents` documents, and which gains are left out and why.
+/// @param layers  layers that were summed
+/// @param model   its output projections weight the values; null for a capture, which has none
 ModelGains measured_gains(const MomentSource& source, std::size_t documents, const std::vector<std::size_t>& layers,
                           const ModelSource* model);
 

@@ -11,15 +11,15 @@
 namespace kvs {
 namespace {
 
-constexpr double kMaxOutliers = 0.5;  // of the tokens
+constexpr double kMaxOutliers = 0.5;  // share of the tokens
 
-/// Tokens of the documents that the budget is for.
+/// Returns the tokens per document that the budget is for.
 std::size_t document_length(const Options& options, std::size_t tokens) {
   constexpr auto kMost = static_cast<std::int64_t>(kMaxTransformTokens);
   return options.has("length") ? options.count("length", 1, kMost) : tokens;
 }
 
-/// --recent, of documents of so many tokens.
+/// Returns --recent, or its default for documents of `tokens` tokens.
 std::size_t recent_tokens(const Options& options, std::size_t tokens) {
   if (!options.has("recent")) return transform_recent(tokens);
   return options.count("recent", 0, tokens / 4);
@@ -38,7 +38,7 @@ double outliers_of(const Options& options) {
 
 std::size_t sinks_of(const Options& options, std::size_t tokens) { return options.count("sinks", 0, tokens - 1); }
 
-/// --reuse-sensitivities; nothing: they are to be measured.
+/// Returns the costs of --reuse-sensitivities; empty: they are measured.
 std::vector<TransformScales> scales_of(const Options& options, const ModelSource& model) {
   if (!options.has("reuse-sensitivities")) return {};
   const std::filesystem::path path = options.text("reuse-sensitivities");

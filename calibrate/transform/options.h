@@ -8,14 +8,15 @@
 
 namespace kvs {
 
-// What the options of `kvcalibrate transform` say.
+// The plan that the options of `kvcalibrate transform` request.
 
 void add_transform_options(OptionTable& table);
-/// Refuses values that need no file to be seen. @throws Error kUsage
+/// Refuses values that are invalid for every file. @throws Error kUsage
 void check_transform_options(const Options& options);
-/// @param tokens  of a document of the text
+/// Returns the geometry that the options request. @param tokens  tokens per document of the text
 TransformGeometry planned_geometry(const Options& options, const ModelConfig& model, std::size_t tokens);
-/// @throws Error kUsage for a budget that is too small, or a --reuse-sensitivities of another method or of some layers
+/// Returns the plan that the options request.
+/// @throws Error kUsage if the budget is too small, or if --reuse-sensitivities is of another method or of some layers
 TransformPlan transform_plan(const Options& options, const ModelSource& model, const TransformGeometry& geometry,
                              std::size_t tokens);
 

@@ -17,7 +17,7 @@ struct Config::Content {
   Geometry model;
   std::vector<std::size_t> layers;
   std::vector<std::filesystem::path> files;
-  kvs::Json parameters;  // each with its standard
+  kvs::Json parameters;  // including defaults
   std::vector<kvs::ParameterSpec> specs;
   std::optional<kvs::EliteConfig> elite;
 
@@ -28,7 +28,7 @@ struct Config::Content {
     return static_cast<std::size_t>(found - layers.begin());
   }
 
-  /// The value of a layer: a parameter of these kinds that has a list has one for each of `layers`.
+  /// Returns the value of a layer. A list of a parameter of these kinds has one value for each of `layers`.
   kvs::Json value(const std::string& name, std::size_t layer, kvs::ParameterSpec::Kind kind) const {
     const auto spec = std::ranges::find(specs, name, &kvs::ParameterSpec::name);
     if (spec == specs.end() || spec->kind != kind)

@@ -8,7 +8,7 @@
 namespace kvs {
 namespace {
 
-/// What of the model's arithmetic is not Llama's; empty if nothing.
+/// Returns the part of the model's arithmetic that differs from Llama's; empty if none does.
 std::string arithmetic_obstacle(const ModelConfig& model) {
   const Arithmetic& does = model.arithmetic;
   if (does.qk_norm != QkNorm::kNone) return "QK-norm: keys are no linear function of the layer's input";
@@ -33,7 +33,7 @@ std::string bias_obstacle(const ModelSource& source) {
   return {};
 }
 
-/// Checks what does not need the factors.
+/// Checks the job as far as possible without the factors.
 const ExportJob& checked(const ExportJob& job) {
   const ModelConfig& model = job.model.config();
   std::string obstacle = arithmetic_obstacle(model);
@@ -60,7 +60,7 @@ EliteModel::EliteModel(const ExportJob& job) : job_(&checked(job)), source_(job.
 
 const EliteRows& EliteModel::layer(std::size_t index) const {
   if (held_ && held_->index == index) return *held_;
-  held_.reset();  // before the next one is read
+  held_.reset();  // free memory before reading the next layer
   auto rows = std::make_unique<EliteRows>();
   rows->index = index;
   rows->elite = source_.layer(index);

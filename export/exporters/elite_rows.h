@@ -12,16 +12,16 @@
 
 namespace kvs {
 
-/// What a layer's new projections consist of.
+/// The data of a layer's new projections.
 struct EliteRows {
-  std::size_t index = 0;  // of the layer
+  std::size_t index = 0;  // index of the layer
   EliteLayer elite;
-  std::vector<float> query_rows;                // W_q or what stands for it: [query_heads · head_dim, d_model]
+  std::vector<float> query_rows;                // W_q or its replacement: [query_heads · head_dim, d_model]
   std::vector<std::vector<std::size_t>> plain;  // [kv_head] channels that are not rotated, ascending
-  std::vector<std::size_t> first_row;           // [kv_head] of those in up
-  std::size_t value_row = 0;                    // the first of the values in up
+  std::vector<std::size_t> first_row;           // [kv_head] first row of these channels in up
+  std::size_t value_row = 0;                    // first row of the values in up
 
-  /// Row of W_q or W_k.
+  /// Rows of W_q, W_k, down and up.
   const float* query(std::size_t row) const { return query_rows.data() + row * width(); }
   const float* key(std::size_t row) const { return elite.key_rows.data() + row * width(); }
   const float* down(std::size_t row) const { return elite.down.data() + row * width(); }
@@ -29,27 +29,27 @@ struct EliteRows {
   std::size_t width() const { return elite.down.size() / elite.rank; }  // d_model
 };
 
-/// A Llama-like model with an elitekv config of all layers, to be written with other attention. Holds one layer's
-/// factors, W_q and W_k at a time.
+/// A Llama-like model with an elitekv config of all layers, for export with another attention. Holds the factors, W_q
+/// and W_k of one layer at a time.
 class EliteModel {
  public:
-  /// @throws Error kUnsupported with the reason if the arithmetic is not Llama's (RMSNorm, SwiGLU, no biases, windows
+  /// @throws Error kUnsupported with the reason if the arithmetic is not Llama's (RMSNorm, SwiGLU; no biases, windows
   /// or
-  ///         QK-norm), or the config has no factors or leaves layers out
+  ///         QK-norm), if the config has no factors, or if it leaves layers out
   explicit EliteModel(const ExportJob& job);
 
   const ExportJob& job() const noexcept { return *job_; }
   const ModelConfig& model() const noexcept { return job_->model.config(); }
   const EliteConfig& config() const noexcept { return source_.config(); }
-  std::size_t rank() const noexcept { return rank_; }  // the largest of a layer
+  std::size_t rank() const noexcept { return rank_; }  // largest rank of a layer
   const EliteRows& layer(std::size_t index) const;
 
-  /// A tensor of the job's type that is made row by row, its rows zero at first.
+  /// Returns a tensor of the job's type that is computed row by row. `row` writes to zeros.
   OutputTensor rows(std::string name, std::vector<std::uint64_t> shape,
                     std::function<void(std::size_t row, std::span<float> out)> row) const;
-  /// W_o, corrected if the config has fitted outputs.
+  /// Returns W_o, corrected if the config has fitted outputs.
   OutputTensor output(std::string name, std::size_t layer) const;
-  /// A tensor that stays as it is.
+  /// Returns an unchanged tensor of the model.
   OutputTensor kept(std::string name, TensorRole role, std::size_t layer = 0) const;
 
  private:
@@ -59,7 +59,7 @@ class EliteModel {
   mutable std::unique_ptr<EliteRows> held_;
 };
 
-/// The member `cache` of an export's result: values that a token costs in a layer.
+/// Returns the member `cache` of an export's result: the cached values per token and layer.
 Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary);
 
 }  // namespace kvs

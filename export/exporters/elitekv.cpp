@@ -12,7 +12,7 @@
 namespace kvs {
 namespace {
 
-/// The channels of a head that are rotated, ascending, or those that are not.
+/// Returns the rotated channels of a head, ascending, or the channels that are not rotated.
 std::vector<std::size_t> channels(const EliteRows& at, std::size_t kv_head, std::size_t head_dim, bool rotated) {
   if (!rotated) return at.plain[kv_head];
   std::vector<std::size_t> others;
@@ -21,7 +21,7 @@ std::vector<std::size_t> channels(const EliteRows& at, std::size_t kv_head, std:
   return others;
 }
 
-/// Rows of W_q, or of W_k, head by head.
+/// Returns rows of W_q or W_k, head by head.
 OutputTensor picked_rows(const EliteModel& source, std::string name, std::size_t index, bool keys, bool rotated) {
   const ModelConfig& model = source.model();
   const std::size_t heads = keys ? model.kv_heads : model.query_heads, per_head = 2 * source.config().r,

@@ -4,10 +4,10 @@
 
 namespace kvs {
 
-/// A folder with the tensors and names of EliteKV's public code (convert.py): q_nope_proj, q_rope_proj, k_rope_proj,
-/// kv_a_proj, kv_b_proj in the place of q, k and v, half_of_rope_dim and kv_dim in a Llama's config.json, and the rank
-/// file RoPElite_R.pkl. Rows of a head keep the order of its channels; kv_b_proj has each KV head's keys before its
-/// values. Sets need not be disjoint. Layers of a smaller rank get zeros up to the largest.
+/// Writes a folder with the tensors and names of EliteKV's public code (convert.py): q_nope_proj, q_rope_proj,
+/// k_rope_proj, kv_a_proj and kv_b_proj replace q, k and v; a Llama's config.json has half_of_rope_dim and kv_dim; the
+/// rank file is RoPElite_R.pkl. Rows of a head keep the order of its channels. kv_b_proj has each KV head's keys before
+/// its values. Sets need not be disjoint. Layers of a smaller rank are padded with zeros to the largest rank.
 Json write_elitekv(const ExportJob& job);
 
 }  // namespace kvs

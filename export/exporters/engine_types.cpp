@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-/// A parameter that is the same in all layers.
+/// Returns a parameter that must be equal in all layers.
 std::string one_word(const ExportJob& job, const Json& parameters, const std::string& name, const std::string& engine) {
   const Json& value = parameters.at(name);
   if (value.is_array())

@@ -7,24 +7,24 @@
 
 namespace kvs {
 
-/// The parameters of a config, to be asked for by name.
+/// Returns a reader of a config's parameters by name.
 Parameters parameter_reader(const ExportJob& job);
 
-/// The parameters of a config, each standard included. @throws Error kInput.
+/// Returns the parameters of a config, including defaults. @throws Error kInput.
 Json resolved_parameters(const ExportJob& job);
 
-/// How a full cache holds its rows: what engines can do themselves.
+/// How a full cache stores its rows, as far as engines support it.
 struct EngineTypes {
-  std::string k, v;  // kinds of `type`
+  std::string k, v;  // values of `type`
   bool rotate, engine_layout;
 };
 
-/// The store of a config of the method `full`, for an engine that has one for all layers.
-/// @param engine  for messages
-/// @throws Error kUnsupported if it differs between layers, or leaves some out.
+/// Returns the storage types of a config of the method `full`, for an engine with one type for all layers.
+/// @param engine  its name, for messages
+/// @throws Error kUnsupported if the types differ between layers, or if the config leaves layers out
 EngineTypes one_kv_type(const ExportJob& job, const std::string& engine);
 
-/// @throws Error kUnsupported naming the config's parameter
+/// @throws Error kUnsupported with the name of the config's parameter
 [[noreturn]] void refuse_parameter(const ExportJob& job, const std::string& name, const std::string& problem);
 
 }  // namespace kvs

@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "deepseek2.";
 
-// llama.h: enum llama_ftype, what most tensors are.
+// llama.h: enum llama_ftype, the type of most tensors.
 constexpr std::uint32_t kAllF32 = 0, kMostlyBf16 = 32;
 
-/// Keys of the architecture. llama.cpp asks for those of experts, too, though no layer has any.
+/// Adds the keys of the architecture. llama.cpp requires the keys of experts, too, although no layer has experts.
 void add_geometry(const MlaModel& mla, GgufMetadataWriter& metadata) {
   const ModelConfig& model = mla.model();
   const MlaShape& shape = mla.shape();
@@ -68,7 +68,7 @@ std::vector<OutputTensor> gguf_tensors(const MlaModel& mla) {
   return tensors;
 }
 
-/// @return why there is none, or empty
+/// Adds the tokenizer. Returns why there is none, or an empty string.
 std::string add_tokenizer(const ModelSource& model, GgufMetadataWriter& metadata, std::vector<std::string>& notes) {
   if (model.format() != ModelFormat::kGguf)
     return add_tokenizer_json(model.path(), model.config().vocabulary, metadata, notes);

@@ -23,10 +23,10 @@ constexpr std::size_t kMaxTokenizerBytes = std::size_t{256} << 20;
 constexpr std::array kTokenizerFiles{"tokenizer.json",  "tokenizer_config.json", "special_tokens_map.json",
                                      "tokenizer.model", "added_tokens.json",     "vocab.json",
                                      "merges.txt",      "chat_template.jinja",   "generation_config.json"};
-// No pad_token_id: YoutuForCausalLM clears the row of the embedding that it names, whatever the checkpoint holds.
+// No pad_token_id: YoutuForCausalLM zeroes the embedding row of that id, whatever the checkpoint holds.
 constexpr std::array kSpecialIds{"bos_token_id", "eos_token_id"};
 
-/// The class is said by name: AutoTokenizer would choose another for the type of model that is written.
+/// Names the tokenizer's class, as AutoTokenizer would choose another one for the written model type.
 void keep_tokenizer_class(const fs::path& from, const fs::path& to) {
   if (!fs::exists(from / "tokenizer.json")) return;
   const fs::path tokenizer = from / "tokenizer.json", path = to / "tokenizer_config.json";
@@ -46,7 +46,7 @@ void copy_tokenizer(const fs::path& from, const fs::path& to) {
   keep_tokenizer_class(from, to);
 }
 
-/// The ids of special tokens as the source's config.json has them.
+/// Returns the ids of special tokens from the source's config.json.
 Json special_ids(const fs::path& folder) {
   const fs::path path = folder / "config.json";
   const Json config = parse_python_json(read_text_file(path, kMaxConfigBytes), path.string());
@@ -64,7 +64,7 @@ Json special_ids(const GgufFile& file, std::size_t tokens) {
   return ids;
 }
 
-/// The f32 as the decimal number that was meant: 1e-5, not 9.99999975e-06.
+/// Returns the shortest decimal of an f32: 1e-5, not 9.99999975e-06.
 double shortest_decimal(float value) {
   std::array<char, 32> text{};
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);

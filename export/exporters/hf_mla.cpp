@@ -7,7 +7,7 @@
 namespace kvs {
 namespace {
 
-constexpr double kLatentEpsilon = 1e-6;  // the default of the classes' RMSNorm, which the latent's takes
+constexpr double kLatentEpsilon = 1e-6;  // default of the classes' RMSNorm, used for the latent
 
 MlaTarget transformers_target() {
   using enum RopeScaling::Type;
@@ -22,7 +22,7 @@ Json rope_parameters(const RopeParameters& rope) {
   } else {
     parameters.update(scaling);
     if (const auto length = parameters.find("original_max_position_embeddings"); length != parameters.end())
-      *length = static_cast<std::uint64_t>(length->get<double>());  // Transformers wants an integer
+      *length = static_cast<std::uint64_t>(length->get<double>());  // Transformers requires an integer
   }
   return parameters;
 }

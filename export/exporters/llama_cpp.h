@@ -4,7 +4,7 @@
 
 namespace kvs {
 
-/// A preset of llama-server (--models-preset): the model's file and the types of its cache. The flags are in the notes.
+/// Writes a preset for llama-server (--models-preset): the model's file and its cache types. The notes give the flags.
 Json write_llama_cpp(const ExportJob& job);
 
 }  // namespace kvs

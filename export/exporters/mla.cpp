@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-/// gain = 2^20: with s = sqrt(epsilon) / gain a latent of root mean square m is off by m² / 2^41 of itself, and the
+/// gain = 2^20. With s = sqrt(epsilon) / gain, a latent of root mean square m has a relative error of m² / 2^41. The
 /// gain is exact in every type.
 constexpr int kGainExponent = 20;
 
@@ -27,7 +27,7 @@ void check_target(const ExportJob& job, const MlaTarget& target) {
                   ", which the target's latent attention does not compute");
 }
 
-/// The KV head that keeps each frequency of a layer. @throws Error kUnsupported if there are several for one.
+/// Returns the KV head that keeps each frequency of a layer. @throws Error kUnsupported if several heads keep one
 std::vector<std::size_t> owners_of(const EliteConfig& config, std::size_t n, const ModelConfig& model,
                                    const std::filesystem::path& path) {
   const std::string where = path.string() + ": /parameters/elite/" + std::to_string(n);
@@ -62,7 +62,7 @@ MlaModel::MlaModel(const ExportJob& job, const MlaTarget& target)
   for (std::size_t layer = 0; layer < model().layers; ++layer) {
     const auto owners = owners_of(source_.config(), layer, model(), job.config_path);
     owners_.insert(owners_.end(), owners.begin(), owners.end());
-    // The channels that some head leaves unrotated; engines want at least one.
+    // Maximum number of unrotated channels of a head. Engines require at least one.
     for (const ElitePicks& head : source_.config().picks[layer])
       shape_.nope = std::max(shape_.nope, model().head_dim - 2 * head.chunks.size());
   }

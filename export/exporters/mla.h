@@ -18,32 +18,32 @@ struct MlaShape {
   std::size_t cached() const noexcept { return rank + rope; }  // values per token and layer
 };
 
-/// What a target's multi-head latent attention is like.
+/// Properties of a target's multi-head latent attention.
 struct MlaTarget {
-  double latent_epsilon = 0;                    // of the norm of the latent
-  std::vector<RopeScaling::Type> rope_scaling;  // that it computes as Transformers does
+  double latent_epsilon = 0;                    // epsilon of the latent's norm
+  std::vector<RopeScaling::Type> rope_scaling;  // types that it computes like Transformers
 };
 
-/// A RoPElite and J-LRD model as stock multi-head latent attention, layer by layer. No code of ours is needed to run
-/// it:
-///  - The shared rope key has a slot for each frequency, and at most one KV head of a layer keeps a frequency (disjoint
-///    sets): that head's elite rows are in the slot. A query head carries its own KV head's elite channels in their
-///    slots and zeros elsewhere, so that its product with the shared key is that with its own head's. Slots that no
-///    head keeps are zero, stored all the same.
-///  - The latent goes through an RMSNorm that cannot be turned off: down is stored times s, so small that epsilon alone
-///    decides the norm, whose gain sqrt(epsilon) / s makes it the identity.
-///  - Engines divide scores by sqrt(nope + rope): W_q is stored times sqrt(nope + rope) · attention_scale.
-///  - A layer of a smaller rank or with more elite chunks than another gets zeros up to the model's shape.
+/// Converts a RoPElite and J-LRD model to standard multi-head latent attention, layer by layer. Engines run the result
+/// without code from this project:
+///  - The shared rope key has a slot for each frequency. At most one KV head of a layer keeps a frequency (disjoint
+///    sets), and its elite rows are in the slot. A query head has its own KV head's elite channels in their slots and
+///    zeros elsewhere, so its product with the shared key equals the product with its own head's key. Slots that no
+///    head keeps are zero, but stored.
+///  - The latent passes through an RMSNorm that cannot be disabled. down is multiplied by a scale s so small that
+///    epsilon dominates the norm, and the gain sqrt(epsilon) / s makes the norm the identity.
+///  - Engines divide scores by sqrt(nope + rope), so W_q is multiplied by sqrt(nope + rope) · attention_scale.
+///  - A layer of a smaller rank, or with more elite chunks than another, is padded with zeros to the model's shape.
 class MlaModel {
  public:
-  /// @throws Error kUnsupported with the reason if the model or the config cannot be written so.
+  /// @throws Error kUnsupported with the reason if the model or the config cannot be converted
   MlaModel(const ExportJob& job, const MlaTarget& target);
 
   const MlaShape& shape() const noexcept { return shape_; }
   const ModelConfig& model() const noexcept { return source_.model(); }
   const EliteModel& source() const noexcept { return source_; }
 
-  /// The parts of a layer's attention, in the order in which they should be written.
+  /// Return the parts of a layer's attention, in the order of the file.
   OutputTensor queries(std::string name, std::size_t layer) const;        // [heads · (nope + rope), d_model]
   OutputTensor compress(std::string name, std::size_t layer) const;       // [rank + rope, d_model]
   OutputTensor norm(std::string name) const;                              // [rank]
@@ -52,7 +52,7 @@ class MlaModel {
   OutputTensor expand_values(std::string name, std::size_t layer) const;  // [heads, value, rank]
 
  private:
-  /// The KV head of `layer` that keeps a chunk, or kNone.
+  /// Returns the KV head of `layer` that keeps a chunk, or kNone.
   std::size_t owner(std::size_t layer, std::size_t chunk) const { return owners_[layer * model().chunks() + chunk]; }
 
   EliteModel source_;

@@ -11,8 +11,8 @@
 namespace kvs {
 namespace {
 
-/// The elite sets of every layer. @throws Error kUnsupported if the files cannot hold them: they have no layer without
-/// a set, and no channel that never turns.
+/// Returns the elite sets of all layers. @throws Error kUnsupported if the files cannot represent them: every layer
+/// must have a set, and RoPE must rotate every channel
 EliteConfig sets_of_all_layers(const ExportJob& job) {
   EliteConfig config = read_elite_config(job.config, job.config_path.string());
   const ModelConfig& model = job.model.config();
@@ -25,7 +25,7 @@ EliteConfig sets_of_all_layers(const ExportJob& job) {
   return config;
 }
 
-/// All chunks of a head, the elite ones first.
+/// Returns all chunks of a head, elite chunks first.
 std::vector<std::size_t> all_chunks(const ElitePicks& picks, std::size_t chunks) {
   std::vector<std::size_t> order = picks.chunks;
   for (std::size_t chunk = 0; chunk < chunks; ++chunk)
@@ -48,7 +48,7 @@ std::string elitekv_ranks(const EliteConfig& config, const ModelConfig& model) {
     for (std::size_t head = 0; head < model.query_heads; ++head)
       for (const std::size_t chunk : all_chunks(heads[head * heads.size() / model.query_heads], model.chunks()))
         ranks.values.push_back(static_cast<std::int64_t>(chunk));
-    // A tensor inside of a pickle is the call that reads its own file.
+    // A pickle holds a tensor as a call that loads a nested torch file.
     pickle.integer(static_cast<std::int64_t>(layer)).global("torch.storage", "_load_from_bytes");
     pickle.mark().bytes(torch_file(ranks)).tuple().reduce();
   }

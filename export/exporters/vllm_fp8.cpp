@@ -24,7 +24,7 @@ constexpr const char* kScalesFile = "model-kv-cache-scales.safetensors";
 
 std::string attention_of(std::size_t layer) { return "model.layers." + std::to_string(layer) + ".self_attn."; }
 
-/// The type of the attention's weights, which vLLM reads scales in.
+/// Returns the type of the attention's weights. vLLM reads scales in this type.
 DType type_of_weights(const ExportJob& job) {
   const StoredTensor* tensor = job.model.archive().find(attention_of(0) + "o_proj.weight");
   if (tensor == nullptr)
@@ -33,7 +33,7 @@ DType type_of_weights(const ExportJob& job) {
   return tensor->type_name == "BF16" ? DType::kBF16 : tensor->type_name == "F16" ? DType::kF16 : DType::kF32;
 }
 
-/// The stores of all layers. @throws Error kUnsupported unless they are fp8 or, in layers that are skipped, f16.
+/// Returns the storage types of all layers. @throws Error kUnsupported unless they are fp8 or, in skipped layers, f16
 std::vector<KvTypes> kv_types_of(const ExportJob& job, std::vector<std::size_t>& skipped) {
   const ModelConfig& model = job.model.config();
   Parameters reader = parameter_reader(job);
@@ -42,7 +42,7 @@ std::vector<KvTypes> kv_types_of(const ExportJob& job, std::vector<std::size_t>&
   for (std::size_t layer = 0; layer < model.layers; ++layer) {
     stores.push_back(reader.select(layer) ? read_kv_types(reader, layer, shape) : KvTypes{});
     const RowKind k = stores.back().k.format.kind, v = stores.back().v.format.kind;
-    if (k != RowKind::kE4m3 && k == v) {  // left at 16 bits
+    if (k != RowKind::kE4m3 && k == v) {  // layer stays at 16 bits
       skipped.push_back(layer);
     } else if (k != RowKind::kE4m3 || v != RowKind::kE4m3) {
       refuse_parameter(job, "type",
@@ -68,8 +68,8 @@ void copy_folder(const fs::path& from, const fs::path& to) {
   copy_more_templates(from, to);
 }
 
-/// An index of the files that the model was read from, with the scales' tensors. The folder's own may be of other
-/// files.
+/// Returns an index of the files that the model was read from, plus the tensors of scales. The folder's own index may
+/// be for other files.
 Json index_with(const ExportJob& job, std::span<const OutputTensor> scales) {
   Json index{{"metadata", Json::object()}, {"weight_map", Json::object()}};
   const TensorArchive& archive = job.model.archive();
@@ -112,7 +112,7 @@ Json write_vllm_fp8(const ExportJob& job) {
   if (job.model.format() == ModelFormat::kGguf)
     throw Error(ErrorCode::kUnsupported, job.model.path().string(),
                 "found a GGUF file, expected a Hugging Face folder: it is copied as it is");
-  (void)resolved_parameters(job);  // refuses what is wrong in them
+  (void)resolved_parameters(job);  // throws for invalid parameters
   std::vector<std::size_t> skipped;
   const std::vector<KvTypes> stores = kv_types_of(job, skipped);
   const bool by_head =

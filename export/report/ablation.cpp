@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxIntervals = 16;  // chunks whose intervals are drawn
 
-/// What losing a chunk of a layer's spectrum does to perplexity, as a relative change.
+/// The relative change of perplexity if a chunk of a layer's spectrum is removed.
 struct Loss {
   std::size_t layer = 0, chunk = 0;  // the model's layer
   double delta = 0;
@@ -26,7 +26,7 @@ std::string value_text(const Loss& loss) {
   return shown_change(loss.delta) + (loss.interval ? " (95\u00A0%: " + shown_range(*loss.interval) + ")" : "");
 }
 
-/// The chunks that matter most, first.
+/// Returns the chunks by loss, the largest first.
 std::vector<Loss> ranked_losses(const AblationResult& of) {
   std::vector<Loss> all;
   for (std::size_t n = 0; n < of.layers.size(); ++n)

@@ -24,12 +24,12 @@ std::string contender_words(std::string_view name) {
   return std::string(name);
 }
 
-/// Whether a contender has the winner's settings.
+/// Returns true if a contender has the winner's settings.
 bool is_same(const AllocationResult& of, const AllocationResult::Contender& other) {
   return other.parameters == of.contenders.front().parameters;
 }
 
-/// The contenders that the winner was set against.
+/// Returns the contenders that the winner was compared with.
 std::vector<AllocationResult::Contender> losers(const AllocationResult& of) {
   std::vector<AllocationResult::Contender> all;
   std::ranges::copy_if(of.contenders, std::back_inserter(all), [](const auto& one) { return one.change.has_value(); });
@@ -40,7 +40,7 @@ std::string won_words(const AllocationResult::Change& by) {
   return change_words(std::expm1(by.difference), by.interval);
 }
 
-/// The members of the settings in which some of them differ: what was tried.
+/// Returns the members of the settings that differ between contenders and trials.
 std::vector<std::string> varied(const AllocationResult& of) {
   std::vector<Json> lists;
   for (const auto& one : of.contenders) lists.push_back(one.parameters);

@@ -11,14 +11,14 @@
 namespace kvs {
 namespace {
 
-/// A cache that more than doubles perplexity is of no use.
+/// A cache that more than doubles perplexity is useless.
 constexpr double kUseless = 1.0;
 constexpr std::size_t kMaxNamed = 4;  // methods in a sentence
 
 bool is_measured(const ComparedCell& cell) { return cell.loss && cell.loss->ratio.ppl && !cell.error; }
 double change_of(const ComparedCell& cell) { return *cell.loss->ratio.change(); }
 
-/// Documents of the cells that stayed longest; what has fewer cannot be compared with them.
+/// Returns the maximum number of documents of a cell. Cells with fewer documents cannot be compared with it.
 std::size_t max_documents(std::span<const ComparedCell* const> cells) {
   std::size_t most = 0;
   for (const ComparedCell* cell : cells)
@@ -26,7 +26,7 @@ std::size_t max_documents(std::span<const ComparedCell* const> cells) {
   return most;
 }
 
-/// The measured cells of a budget, those of least divergence first.
+/// Returns the measured cells of a budget, least divergence first.
 std::vector<const ComparedCell*> measured_cells(const ComparisonResult& result, double budget) {
   std::vector<const ComparedCell*> cells;
   for (const ComparedCell& cell : result.cells)
@@ -35,12 +35,12 @@ std::vector<const ComparedCell*> measured_cells(const ComparisonResult& result, 
   return cells;
 }
 
-/// How a cell changes perplexity, with the interval that says how sure that is.
+/// Returns the change of perplexity of a cell with its interval.
 std::string cost_of(const ComparedCell& cell) {
   return loss_words(cell) + (!cell.loss->ratio.interval && cell.documents == 1 ? " (one document, no interval)" : "");
 }
 
-/// "half", "a quarter", "34.4 %".
+/// Returns a budget in words: "half", "a quarter", "34.4 %".
 std::string size_words(double budget) {
   constexpr std::array<std::pair<double, const char*>, 4> kWords{
       {{0.75, "three quarters"}, {0.5, "half"}, {0.25, "a quarter"}, {0.125, "an eighth"}}};
@@ -70,7 +70,7 @@ std::string at_budget(const ComparisonResult& result, double budget) {
   return words.empty() ? words : "At " + size_words(budget) + " of the bytes, " + where + words + ".";
 }
 
-/// Calibrated settings against their papers' at the same bytes.
+/// Compares calibrated settings with the papers' settings at the same bytes.
 std::string gained(const ComparisonResult& result) {
   std::size_t pairs = 0, better = 0, clear = 0;
   const ComparedCell* best = nullptr;

@@ -16,7 +16,7 @@ template <class Shown>
 Cell cell_of(const std::optional<double>& value, Shown shown_as) {
   return value ? Cell(shown_as(*value), *value) : Cell::missing();
 }
-/// A column in which nothing is said is left out.
+/// Returns a missing cell for empty words, so that a column without words is left out.
 Cell words_or_dash(const std::string& words) { return words.empty() ? Cell::missing() : Cell(words); }
 Cell share_cell(double share) { return {shown_tenths(share), share}; }
 Cell number_cell(double value) { return {shown(value), value}; }
@@ -34,7 +34,7 @@ Cell loss_cell(const ComparedCell& cell) {
 
 std::string parts_note(Samples over) { return over == Samples::kParts ? " (parts)" : ""; }
 
-/// An interval of changes, which says so where it is over parts of documents.
+/// Returns the cell of an interval of changes. The cell says if the interval is over parts of documents.
 Cell sampled_cell(const Range& interval, Samples over) {
   Cell cell = interval_cell(interval);
   if (interval) cell.words += parts_note(over);
@@ -45,7 +45,7 @@ Cell loss_interval(const ComparedCell& cell) {
   return sampled_cell(cell.loss->ratio.change_interval(), cell.loss->ratio.over);
 }
 
-/// What the intervals of a column are over.
+/// Returns in words which samples the intervals of a column are over.
 std::string samples_of(const std::vector<Samples>& over) {
   const auto parts = static_cast<std::size_t>(std::ranges::count(over, Samples::kParts));
   if (parts == 0) return "over documents";
@@ -59,7 +59,7 @@ std::string samples_of(const std::vector<const ComparedCell*>& cells) {
   return samples_of(over);
 }
 
-/// The same of losses relative to other cells. @param loss  one of a cell's
+/// Returns in words which samples the intervals of relative losses are over. @param loss  member of a cell
 std::string samples_of(const std::vector<const ComparedCell*>& cells, std::optional<RelativeLoss> ComparedCell::*loss) {
   std::vector<Samples> over;
   for (const ComparedCell* cell : cells)
@@ -75,7 +75,7 @@ std::string told_cell(const ComparedCell& cell) {
          counted(cell.documents, "document");
 }
 
-/// Divergence as a multiple of that of the budget's best cache, with its interval.
+/// Returns the ratio of a cell's divergence to the divergence of the budget's best cache, with its interval.
 Cell times_best(const ComparedCell& cell) {
   if (!cell.over_best) return Cell::missing();
   const SampledRatio& kl = cell.over_best->kl;
@@ -126,15 +126,15 @@ Markup cells_table(const std::string& caption, const std::vector<const ComparedC
   return table.markup();
 }
 
-/// What a table of cells is called that were scored on fewer documents than others: most were stopped, some had no
-/// time left.
+/// Returns the caption of a table of cells that were scored on fewer documents than others: cells that were stopped, or
+/// that had no time left.
 std::string fewer_caption(const std::vector<const ComparedCell*>& cells) {
   return std::string(std::ranges::all_of(cells, &ComparedCell::stopped) ? "Stopped after " : "Scored on ") +
          counted(cells.front()->documents, "document") +
          ": these numbers compare with one another alone, not with those of more documents";
 }
 
-/// A table for each number of documents: what was scored on fewer compares with nothing else.
+/// Returns a table for each number of documents, as cells can only be compared on equally many documents.
 Markup cells_tables(const ComparisonResult& result, const std::optional<ComparisonSpeeds>& speeds) {
   Markup tables;
   const auto groups = alike(result);
@@ -170,7 +170,7 @@ Markup gains_table(const ComparisonResult& result) {
   return table.empty() ? Markup() : table.markup();
 }
 
-/// The speeds beside a comparison, where they are its own: a run before may have left them.
+/// Returns the speeds next to a comparison if they belong to it. An earlier run may have left others.
 std::optional<ComparisonSpeeds> speeds_of(const ComparisonResult& result, const Output& comparison,
                                           const ReportInputs& inputs) {
   for (const Output* speeds : inputs.of(OutputKind::kSpeeds))
@@ -179,8 +179,8 @@ std::optional<ComparisonSpeeds> speeds_of(const ComparisonResult& result, const 
   return std::nullopt;
 }
 
-/// Whether `named`, a path in a comparison, ends with `path` as seen from the comparison's folder: both may have moved
-/// since together.
+/// Returns true if `named`, a path in a comparison, ends with `path` relative to the comparison's folder. Both files
+/// may have been moved together.
 bool ends_in(const std::filesystem::path& named, const std::filesystem::path& path) {
   auto end = named.end();
   for (auto part = path.end(); part != path.begin();)
@@ -188,7 +188,7 @@ bool ends_in(const std::filesystem::path& named, const std::filesystem::path& pa
   return !path.empty();
 }
 
-/// The config of a cell among the inputs, if it is there.
+/// Returns the config of a cell among the inputs, or nullptr.
 const Output* config_of(const ComparedCell& cell, const Output& comparison, const ReportInputs& inputs) {
   if (!cell.config) return nullptr;
   const Output* moved = nullptr;
@@ -199,7 +199,7 @@ const Output* config_of(const ComparedCell& cell, const Output& comparison, cons
   return moved;
 }
 
-/// The chosen cells of `choices`, by the share that each was chosen for.
+/// Returns a table of the chosen cells by the share that each was chosen for.
 template <class Choice>
 Markup winners_table(const ComparisonResult& result, const std::vector<Choice>& choices, double Choice::*share,
                      const char* caption, const char* named) {

@@ -11,12 +11,12 @@
 namespace kvs {
 namespace {
 
-constexpr std::size_t kMaxHeadMaps = 16;  // drawn apart
+constexpr std::size_t kMaxHeadMaps = 16;  // maximum number of heads with their own map
 
-/// A config's chunks beside what they are counted against.
+/// A config's chunks with the shape that they are counted against.
 struct EliteSets {
   EliteConfig config;
-  std::size_t heads = 0, chunks = 0;  // of a layer, of a head
+  std::size_t heads = 0, chunks = 0;  // heads per layer, chunks per head
   EliteShape shape;
 
   bool empty() const noexcept { return config.layers.empty() || heads == 0; }
@@ -34,7 +34,7 @@ EliteSets elite_sets(const Output& output) {
   return sets;
 }
 
-/// How many heads keep each chunk, and in which order the first heads picked theirs.
+/// Draws how many heads keep each chunk, and the order in which the first heads picked their chunks.
 Markup elite_drawings(const EliteSets& sets, const std::string& id) {
   EliteMap map = elite_map(sets.config, sets.chunks);
   map.head_word = "Head";
@@ -43,7 +43,7 @@ Markup elite_drawings(const EliteSets& sets, const std::string& id) {
   return page_drawings(elite_share_chart(map), id) + page_drawings(heads, id);
 }
 
-/// Chunks by the share of all heads that keep them.
+/// Returns the chunks with the share of all heads that keep them.
 std::vector<std::pair<double, std::size_t>> favourites(const EliteSets& sets) {
   std::vector<std::pair<double, std::size_t>> shares(sets.chunks);
   for (std::size_t chunk = 0; chunk < sets.chunks; ++chunk) shares[chunk].second = chunk;
@@ -91,7 +91,7 @@ Markup trials_table(const std::vector<EliteTrial>& trials) {
   return table.empty() ? Markup() : table.markup();
 }
 
-/// Perplexity of the sizes against r; nothing of fewer than two sizes.
+/// Draws the perplexity of the sizes against r. Returns nothing for fewer than two sizes.
 Markup trials_drawing(const std::vector<EliteTrial>& trials, const std::string& id, const std::string& command) {
   EliteSweep sweep = elite_sweep(trials);
   if (sweep.trials.size() < 2) return {};

@@ -22,7 +22,7 @@ struct Evaluated {
   std::string label() const { return cache_label(result.method, result.parameters); }
   std::string settings() const { return result.parameters ? settings_text(*result.parameters) : ""; }
 };
-/// Evaluations of the same tokens, which alone can be compared; the largest cache first.
+/// Evaluations of the same tokens, the largest cache first. Only evaluations of one group can be compared.
 using Group = std::vector<Evaluated>;
 
 std::vector<Group> groups_of(const std::vector<const Output*>& outputs) {
@@ -41,20 +41,20 @@ std::vector<Group> groups_of(const std::vector<const Output*>& outputs) {
   return groups;
 }
 
-/// Of perplexity, from a ratio that may be beyond a double.
+/// Returns the relative change of perplexity. The ratio itself may not fit a double.
 double change_of(const PerplexityRatio& ratio) { return ratio.ppl ? *ratio.ppl - 1 : growth(ratio.nll_difference); }
 
 Cell with_error(double value, double error, int digits = 3) {
   return {shown(value, digits) + (error > 0 ? " \u00B1\u00A0" + shown(error, 2) : ""), value};
 }
 
-/// "14.21 ± 0.35"
+/// Returns the cell of a perplexity: "14.21 ± 0.35".
 Cell perplexity_cell(const CacheQuality& quality) {
   if (!quality.ppl) return {perplexity_words(quality.nll_mean), quality.nll_mean};
   return with_error(*quality.ppl, *quality.ppl * quality.nll_error, 4);
 }
 
-/// Against the full cache, where there is such a comparison.
+/// Returns the points of evaluations that are compared with the full cache.
 std::vector<TradePoint> evaluated_points(const Group& group) {
   std::vector<TradePoint> points;
   for (const Evaluated& one : group) {

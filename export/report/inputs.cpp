@@ -17,10 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxResultBytes = std::size_t{64} << 20;
-constexpr int kMaxFolderDepth = 8;  // of folders below one that is given
+constexpr int kMaxFolderDepth = 8;  // maximum depth below a given folder
 constexpr std::int64_t kResultVersion = 1;
 
-/// A result says what it is by `format`, or has these members.
+/// A result is identified by its `format`, or by these members.
 struct KindRow {
   OutputKind kind;
   std::string_view name, format;
@@ -39,7 +39,7 @@ constexpr std::array kKinds{
     KindRow{OutputKind::kEvaluation, "evaluation", "", {"method", "ppl", "tool_version"}},
     KindRow{OutputKind::kCost, "cost by arithmetic", "", {"geometry", "products_per_token", "bytes_per_token"}}};
 
-/// How names end that the programs write beside results.
+/// Extensions of files that the programs write next to results.
 constexpr std::array<std::string_view, 7> kCompanions{".svg",  ".png",           ".h5",  ".safetensors",
                                                       ".html", ".manifest.json", ".lock"};
 
@@ -66,12 +66,12 @@ void check_form(Output& output) {
   if (output.kind == OutputKind::kConfig) check_config(output.json, output.name);
 }
 
-/// The regular files of a folder and of those below it. @throws Error naming the folder that cannot be read
+/// Adds the regular files of a folder and its subfolders. @throws Error naming a folder that cannot be read
 void add_files_below(const fs::path& folder, int depth, std::set<fs::path>& files) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   for (const fs::directory_iterator end; !error && entries != end; entries.increment(error)) {
-    std::error_code unknown;  // of what is gone, or a link that leads nowhere
+    std::error_code unknown;  // ignored: the file is gone, or the link is broken
     if (entries->is_regular_file(unknown)) files.insert(entries->path());
     const bool is_folder = entries->is_directory(unknown) && !entries->is_symlink(unknown);
     if (is_folder && depth < kMaxFolderDepth) add_files_below(entries->path(), depth + 1, files);
@@ -115,7 +115,7 @@ class Reader {
     inputs.outputs.push_back(std::move(output));
   }
 
-  /// A file of a folder, which may be anything.
+  /// Adds a file found in a folder. It may be any kind of file.
   void add_found(const fs::path& path, const std::string& name) {
     if (!first_time(path)) return;
     Output output{path, name, {}, {}};
@@ -125,7 +125,7 @@ class Reader {
         output.json = parse_json(read_text_file(path, kMaxResultBytes), path.string());
         kind = kind_of(output.json);
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::kInput) throw;  // else it is no JSON of ours
+        if (error.code() != ErrorCode::kInput) throw;  // kInput: the file is not a result
       }
     }
     if (!kind) {
@@ -140,7 +140,7 @@ class Reader {
   std::set<fs::path> seen_;
 };
 
-/// Moves speeds whose comparison is not there to what is skipped: nothing says which cells they are of.
+/// Moves speeds without their comparison to `skipped`, as their cells are unknown.
 void skip_lone_speeds(ReportInputs& inputs) {
   std::set<fs::path> wanted;
   for (const Output* comparison : inputs.of(OutputKind::kComparison))
@@ -157,8 +157,8 @@ std::string model_of(const Output& output) {
   return model.at("sha256").string() + " (" + model.at("name").string() + ")";
 }
 
-/// Refuses an output whose model has another geometry or rotation than `first`, where both state it: the same weights
-/// compute otherwise with another config.json.
+/// Refuses an output whose model has another geometry or rotation than `first`, if both state it. The same weights
+/// compute different values with another config.json.
 void check_one_geometry(const Output& output, const Output& first) {
   const JsonCursor found = output.root().at("model"), expected = first.root().at("model");
   const auto check = [&](const JsonCursor& one, const JsonCursor& other, const char* name) {
@@ -176,7 +176,8 @@ void check_one_geometry(const Output& output, const Output& first) {
 void check_one_model(const std::vector<Output>& outputs) {
   const Output* first = nullptr;
   for (const Output& output : outputs) {
-    if (output.kind == OutputKind::kCost || output.kind == OutputKind::kSpeeds) continue;  // of no model's weights
+    if (output.kind == OutputKind::kCost || output.kind == OutputKind::kSpeeds)
+      continue;  // not about a model's weights
     if (first == nullptr) first = &output;
     if (output.root().at("model").at("sha256").string() != first->root().at("model").at("sha256").string())
       throw Error(ErrorCode::kConflict, output.name + ": /model/sha256",
@@ -205,7 +206,7 @@ fs::path speeds_beside(const fs::path& comparison) {
 ReportInputs read_report_inputs(std::span<const fs::path> paths) {
   Reader reader;
   for (const fs::path& path : paths) {
-    struct stat status {};  // add_file says what is wrong with it
+    struct stat status {};  // add_file() reports errors
     if (find_status(path, status) && S_ISDIR(status.st_mode)) {
       reader.add_folder(path);
     } else {

@@ -24,7 +24,7 @@ enum class OutputKind {
   kScores,
   kLatency
 };
-/// "spectra", "config", ….
+/// Returns the name of a kind: "spectra", "config", ….
 std::string_view name_of(OutputKind kind) noexcept;
 
 /// The kind of output that a struct of src/results describes.
@@ -45,24 +45,24 @@ struct KindOf<struct TokenScoresResult> : std::integral_constant<OutputKind, Out
 template <>
 struct KindOf<struct SpectrumResult> : std::integral_constant<OutputKind, OutputKind::kSpectrum> {};
 
-/// An output of the two programs.
+/// An output file of kvspectrum or kvcalibrate.
 struct Output {
   std::filesystem::path path;
-  std::string name;  // as a reader knows the file: the path given, or below the folder given
+  std::string name;  // name for the reader: the given path, or the path below the given folder
   OutputKind kind;
   Json json;
 
   JsonCursor root() const { return {json, name}; }
 };
 
-/// What a report is made from: outputs in the order of the arguments, of a folder in byte order of their paths.
+/// The inputs of a report: outputs in the order of the arguments. Outputs of a folder are in byte order of their paths.
 struct ReportInputs {
   std::vector<Output> outputs;
-  std::vector<std::string> skipped;  // files that are neither results nor go with one
+  std::vector<std::string> skipped;  // files that are neither results nor belong to one
 
-  /// Those of a kind, in order.
+  /// Returns the outputs of a kind, in order.
   std::vector<const Output*> of(OutputKind kind) const;
-  /// The results of one type, in order. @throws Error kInput where a result is not as its program writes it
+  /// Returns the results of one type, in order. @throws Error kInput if a result is malformed
   template <class Result>
   std::vector<Result> of() const {
     std::vector<Result> results;
@@ -71,15 +71,15 @@ struct ReportInputs {
   }
 };
 
-/// Whether two paths lead to one file.
+/// Returns true if two paths lead to the same file.
 bool is_same_path(const std::filesystem::path& one, const std::filesystem::path& other);
-/// FILE_speed.json beside a comparison FILE.json: that comparison's speeds.
+/// Returns the path of a comparison's speeds: FILE_speed.json next to FILE.json.
 std::filesystem::path speeds_beside(const std::filesystem::path& comparison);
 
-/// Reads results (JSON) from files and, with all below them, from folders; the speeds beside a comparison go with it,
-/// and speeds without their comparison are skipped. A file that is given twice is read once.
-/// @throws Error kInput for a file that is given by name and is no result, for a result that is not whole, and if there
-///         is none; kUnsupported for a newer version; kConflict naming both if results are of different models.
+/// Reads results (JSON) from files and, recursively, from folders. Speeds next to a comparison belong to it. Speeds
+/// without their comparison are skipped. A file that is given twice is read once.
+/// @throws Error kInput if a file given by name is not a result, if a result is incomplete, or if there is no result;
+///         kUnsupported for a newer version; kConflict naming both results if they are of different models.
 ReportInputs read_report_inputs(std::span<const std::filesystem::path> paths);
 
 }  // namespace kvs

@@ -5,7 +5,7 @@
 
 namespace kvs {
 
-// What every part of the page is made of.
+// Names that every part of the page uses.
 using draw::Attributes;
 using draw::capitalised;
 using draw::counted;

@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-/// In the order of the page.
+/// Returns the sections in the order of the page.
 std::vector<Section> sections_of(const ReportInputs& inputs) {
   std::vector<Section> sections;
   for (const auto make : {comparison_section, allocation_section, evaluations_section, tasks_section, latency_section,
@@ -23,7 +23,7 @@ std::vector<Section> sections_of(const ReportInputs& inputs) {
   return sections;
 }
 
-/// The model's name, or of reports about no model's weights the geometry's.
+/// Returns the model's name. For a report that is not about a model's weights, returns the name of the geometry.
 std::string subject(const ReportInputs& inputs) {
   for (const Output& output : inputs.outputs)
     if (output.json.contains("model")) return output.root().at("model").at("name").string();
@@ -35,7 +35,7 @@ Markup page_head(const std::string& name) {
   return element("head",
                  element("meta", {{"charset", "utf-8"}}) +
                      element("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}}) +
-                     // Whatever stands in a page, it asks no network for anything.
+                     // The policy keeps the page from loading anything, whatever it contains.
                      element("meta", {{"http-equiv", "Content-Security-Policy"},
                                       {"content",
                                        "default-src 'none'; style-src 'unsafe-inline'; "

@@ -6,13 +6,13 @@
 
 namespace kvs {
 
-/// Where a report comes from.
+/// The command and version that made a report.
 struct ReportOrigin {
   std::string command, tool_version;
 };
 
-/// One self-contained page (docs/report.md): style, script and drawings are in it, and it asks for nothing.
-/// @throws Error kInput where a result is not as its program writes it; kUnsupported above kMaxReportBytes.
+/// Returns a self-contained page (docs/report.md). It contains style, script and drawings, and loads nothing.
+/// @throws Error kInput if a result is malformed; kUnsupported above kMaxReportBytes.
 std::string render_report(const ReportInputs& inputs, const ReportOrigin& origin);
 
 inline constexpr std::size_t kMaxReportBytes = 3'000'000;

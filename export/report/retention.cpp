@@ -34,7 +34,7 @@ Markup retention_table(const RetentionResult& result) {
   return folded("All values as a table", table.markup());
 }
 
-/// The ratio at the share that is nearest to a half; nothing where no double holds a ratio.
+/// Returns the ratio at the share nearest to one half, or an empty string if the ratio does not fit a double.
 std::string half_words(const RetentionResult& result, const Curve& curve) {
   std::optional<std::size_t> half;
   const auto distance = [&](std::size_t n) { return std::abs(result.shares[n] - 0.5); };
@@ -46,7 +46,7 @@ std::string half_words(const RetentionResult& result, const Curve& curve) {
          std::string(words_of(curve.band)) + " " + shown_percent(result.shares[*half]);
 }
 
-/// What the halves of the spectrum are worth.
+/// Returns the finding on what the halves of the spectrum contribute.
 std::string retention_finding(const RetentionResult& result) {
   std::string finding;
   for (const CutStates states : kCutStates) {

@@ -8,11 +8,11 @@
 
 namespace kvs {
 
-/// A part of the page. Without a body there is nothing to show, and it is left out.
+/// A part of the page. A section without a body is left out.
 struct Section {
   std::string id, title;
   Markup body;
-  std::vector<std::string> findings;  // what was found, in sentences
+  std::vector<std::string> findings;  // the findings, in sentences
 };
 
 Section comparison_section(const ReportInputs& inputs);
@@ -31,9 +31,9 @@ Section configs_section(const ReportInputs& inputs);
 Section cost_section(const ReportInputs& inputs);
 Section model_section(const ReportInputs& inputs);
 
-/// "llama, 30 layers, 9 query and 3 KV heads of 64 channels"; nothing without a model.
+/// Returns "llama, 30 layers, 9 query and 3 KV heads of 64 channels", or an empty string without a model.
 std::string geometry_line(const ReportInputs& inputs);
-/// What the other sections found, to stand first.
+/// Returns the findings of the other sections. The list comes first on the page.
 Markup findings_list(const std::vector<Section>& sections);
 
 }  // namespace kvs

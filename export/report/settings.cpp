@@ -11,7 +11,7 @@
 namespace kvs {
 namespace {
 
-/// The storage type of a cache's parameters: "q8_0", "k q8_0, v q4_0", or none.
+/// Returns the storage type of a cache's parameters: "q8_0", "k q8_0, v q4_0", or none.
 std::string store_of(const std::optional<Json>& parameters) {
   const auto type = [&](const char* name) -> std::string {
     if (!parameters || !parameters->contains(name)) return "";
@@ -24,7 +24,7 @@ std::string store_of(const std::optional<Json>& parameters) {
   return k == v ? own(k) : "K " + k + ", V " + v;
 }
 
-/// Of a list of words: "18 × q4_0, 12 × q8_0", in the order in which they come first.
+/// Counts the words of a list: "18 × q4_0, 12 × q8_0", in order of first occurrence.
 std::string tally_text(const Json& list) {
   std::vector<std::pair<std::string, std::size_t>> counts;
   for (const Json& word : list) {
@@ -41,7 +41,7 @@ std::string tally_text(const Json& list) {
 }
 
 std::string value_text(const Json& value) {
-  constexpr std::size_t kMaxLetters = 32;  // of a list
+  constexpr std::size_t kMaxLetters = 32;  // longer lists are given by their length
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array() && !value.empty() && std::ranges::all_of(value, [](const Json& one) { return one.is_string(); }))
     return tally_text(value);

@@ -7,11 +7,12 @@
 
 namespace kvs {
 
-/// What a cache is called: "lagkv", "lagkv + q8_0", and of the full cache in a storage type "q8_0".
+/// Returns the name of a cache: "lagkv", "lagkv + q8_0", or "q8_0" for the full cache with a storage type.
 std::string cache_label(const std::string& method, const std::optional<Json>& parameters);
-/// A label in a sentence: "LagKV + q8_0".
+/// Returns a label for use in a sentence: "LagKV + q8_0".
 std::string spoken(const std::string& label);
-/// "lag 64 · ratio 0.25"; long lists by their length. Without what cache_label() says already.
+/// Returns settings in words: "lag 64 · ratio 0.25". Long lists are given by their length. Settings that cache_label()
+/// contains are left out.
 std::string settings_text(const Json& settings);
 
 }  // namespace kvs

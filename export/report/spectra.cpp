@@ -8,14 +8,14 @@
 namespace kvs {
 namespace {
 
-/// "keys before RoPE"
+/// Returns the plural of a state: "keys before RoPE".
 std::string plural_of(StateKind state) {
   std::string title = title_of(state);
   title.front() = static_cast<char>(title.front() - 'A' + 'a');
   return title;
 }
 
-/// One curve for each layer; nothing of a file of an older program.
+/// Returns one curve per layer, or nothing for a file of an older version.
 std::vector<StatePower> power_of(const SpectrumResult& result) {
   std::vector<StatePower> all;
   for (const StateKind state : kStateKinds)
@@ -27,7 +27,7 @@ std::vector<StatePower> power_of(const SpectrumResult& result) {
   return all;
 }
 
-/// What the lowest tenth of the frequencies holds; nothing without states.
+/// Returns the share of power in the lowest tenth of the frequencies, or an empty string without states.
 std::string tenth_finding(const SpectrumResult& result) {
   std::string held, rest;
   for (const StateKind state : kStateKinds) {

@@ -73,7 +73,7 @@ Markup Table::body(const std::vector<bool>& shown) const {
 
 Markup Table::markup() const {
   const std::vector<bool> shown = columns_with_values();
-  // Wide tables scroll in their own box; tabindex lets a keyboard scroll it.
+  // Wide tables scroll in their own box. tabindex allows scrolling with the keyboard.
   return element("div", {{"class", "table"}, {"tabindex", "0"}, {"role", "region"}, {"aria-label", caption_}},
                  element("table", element("caption", caption_) + heads(shown) + body(shown)));
 }

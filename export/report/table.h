@@ -9,13 +9,13 @@
 
 namespace kvs {
 
-/// A cell's words, and the number it is sorted by if it is one.
+/// The words of a table cell, and its sort key if the cell is a number.
 struct Cell {
-  // A row is a list of words and of pairs of words and number.
+  // Implicit: a row can be written as a list of words and {words, number} pairs.
   Cell(std::string shown) : words(std::move(shown)) {}  // NOLINT(google-explicit-constructor)
   Cell(const char* shown) : words(shown) {}             // NOLINT(google-explicit-constructor)
   Cell(std::string shown, double value) : words(std::move(shown)), number(value) {}
-  /// A value that is not there: a dash, last in any order.
+  /// Returns the cell of a missing value: a dash, sorted last in either order.
   static Cell missing();
   bool is_missing() const { return !number && words == missing().words; }
 
@@ -23,27 +23,29 @@ struct Cell {
   std::optional<double> number;
 };
 
-/// An interval of changes, sorted by its lower end.
+/// Returns the cell of an interval of changes, sorted by its lower end.
 Cell interval_cell(const std::optional<std::pair<double, double>>& interval);
 
-/// A cache's share of the full cache's bytes, such as "12.4 %", and the bytes that all sequences share beside it.
+/// Returns the cell of a cache's share of the full cache's bytes, such as "12.4 %", plus the bytes that all sequences
+/// share.
 Cell bytes_cell(double share, double shared_bytes);
 
-/// A table with a caption; the first column names its rows. Its headers sort it where there are rows to sort.
+/// A table with a caption. The first column names the rows. A click on a header sorts the rows, if there are several.
 class Table {
  public:
   struct Column {
     std::string name;
     bool numeric = true;
-    std::string hint = "";  // what the name stands for
+    std::string hint = "";  // meaning of the name
   };
   Table(std::string caption, std::vector<Column> columns);
 
-  /// @throws Error kInput unless there is a cell for every column: lists of a file may differ in length.
-  /// @param style  of the row: "front-row", "stopped" or none
+  /// Adds a row.
+  /// @param style  style of the row: "front-row", "stopped" or none
+  /// @throws Error kInput unless there is a cell for every column: the lists of a file may differ in length
   void row(const std::vector<Cell>& cells, const std::string& style = "");
   bool empty() const noexcept { return rows_.empty(); }
-  /// Columns in which every cell is missing are left out.
+  /// Returns the table without the columns in which every cell is missing.
   Markup markup() const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace kvs {
 
-/// Bytes against loss for wide and for narrow pages, with the key to methods.
+/// Returns drawings of bytes against loss for wide and narrow pages, with the legend of methods.
 Markup tradeoff(const std::string& id, const std::string& title, const std::string& description, const LossScale& scale,
                 const std::vector<TradePoint>& points);
 

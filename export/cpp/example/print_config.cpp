@@ -1,4 +1,4 @@
-// What an engine gets from a config.  Usage: print_config CONFIG
+// Prints the data that an engine reads from a config.  Usage: print_config CONFIG
 #include <kvspectrum/config.h>
 
 #include <iostream>

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-/// Configs of kvspectrum for engines in C++:
+/// Reads configs of kvspectrum in C++ engines:
 ///   find_package(kvspectrum REQUIRED)
 ///   target_link_libraries(engine PRIVATE kvspectrum::config)
 namespace kvspectrum {
 
-/// One line: the file, the field, what was found and what was expected.
+/// An error in one line: the file, the field, the value found and the value expected.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -23,37 +23,38 @@ struct Geometry {
   std::size_t layers = 0, query_heads = 0, kv_heads = 0, head_dim = 0;
 };
 
-/// A pair of factors of EliteKV, up · down, as tensors of files().front(). Rows of up: for each KV head its channels
-/// that are not rotated, ascending, then all of the values.
+/// A pair of factors of EliteKV, up · down, as tensors of files().front(). Rows of up: for each KV head the channels
+/// that are not rotated, ascending, then all values.
 struct Factor {
-  std::string up, down;  // names: [rows, rank], [rank, d_model]
+  std::string up, down;  // names of tensors [rows, rank] and [rank, d_model]
   std::size_t rows = 0, rank = 0;
 };
 
-/// A calibrated config. Parameters have the names, the units and the standards of docs/caches.md, those of `transform`
-/// the ones of docs/configs.md; what the config does not say has its standard.
+/// A calibrated config. docs/caches.md has the names, units and defaults of parameters, docs/configs.md those of
+/// `transform`. Parameters missing in the config have their defaults.
 class Config {
  public:
-  /// Reads a file and checks it as `kvcalibrate validate` does: the schema, lists against each other, the digests and
-  /// the tensors of the files beside it. @throws Error
+  /// Reads a file and checks it like `kvcalibrate validate`: the schema, the lengths of lists, and the digests and
+  /// tensors of the files next to it. @throws Error
   static Config read(const std::filesystem::path& path);
 
   const std::string& method() const noexcept;
   const Geometry& model() const noexcept;
-  /// The layers that the method is for, ascending; the others keep everything.
+  /// Returns the layers that the method applies to, ascending. All other layers keep everything.
   const std::vector<std::size_t>& layers() const noexcept;
   const std::vector<std::filesystem::path>& files() const noexcept;
 
-  /// A parameter of a layer. @throws Error if the method has none of this name and type, or is not for the layer.
+  /// Return a parameter of a layer. @throws Error if the method has no parameter of this name and type, or does not
+  /// apply to the layer
   std::size_t count(const std::string& name, std::size_t layer) const;
   double real(const std::string& name, std::size_t layer) const;
   std::string word(const std::string& name, std::size_t layer) const;
   std::vector<std::size_t> indices(const std::string& name, std::size_t layer) const;
   std::vector<double> values(const std::string& name, std::size_t layer) const;  // [kv_head]
 
-  /// Of `elitekv` alone: [head] the chunks (c, c + rotary_dim / 2) that stay rotated, of KV heads or of query heads.
+  /// Returns for each KV head or query head the chunks (c, c + rotary_dim / 2) that stay rotated. Only for `elitekv`.
   std::vector<std::vector<std::size_t>> elite_chunks(std::size_t layer) const;
-  /// The layer's factors: one pair, that of the keys and that of the values, or none.
+  /// Returns the layer's factors: one joint pair, a pair for keys and a pair for values, or none.
   std::vector<Factor> factors(std::size_t layer) const;
 
  private:
