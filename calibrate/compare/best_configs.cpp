@@ -26,7 +26,7 @@ Json BestConfigs::quality_of(const ComparedCell& found) const {
           {"window", comparison_.tokens},
           {"tokens_scored", loss.tokens_scored},
           {"ppl", json_of(loss.ppl)},
-          {"ppl_full", exponential_or_null(loss.nll_mean - loss.ratio.nll_difference)},
+          {"ppl_full", json_of(if_normal_exponential(loss.nll_mean - loss.ratio.nll_difference))},
           {"nll_mean", loss.nll_mean},
           {"ratio", to_json(loss.ratio)},
           {"kl", loss.kl},

@@ -10,6 +10,7 @@
 #include "calibrate/config/config_lists.h"
 #include "core/error.h"
 #include "io/finite.h"
+#include "results/mean_loss.h"
 
 namespace kvs {
 namespace {
@@ -85,7 +86,7 @@ void read_factors(const JsonCursor& root, EliteConfig& config) {
 Json loss_json(double nll, double error) {
   if (!std::isfinite(nll))
     return {{"ppl", nullptr}, {"nll_mean", nullptr}, {"error", "found NaN or infinity, expected finite activations"}};
-  return {{"ppl", finite_or_null(std::exp(nll))}, {"nll_mean", nll}, {"nll_error", error}};
+  return to_json(MeanLoss::of(nll, error));
 }
 
 /// Reads an NLL. Older versions wrote only the perplexity.
@@ -197,7 +198,7 @@ Json elite_calibration(const EliteConfig& config) {
                                                           {"d_ckv", trial.d_ckv},
                                                           {"factorization", factorization(trial.joint)},
                                                           {"parameters", trial.parameters},
-                                                          {"ppl_full", finite_or_null(std::exp(trial.nll_full))},
+                                                          {"ppl_full", json_of(if_finite(std::exp(trial.nll_full)))},
                                                           {"nll_full", trial.nll_full}});
     entry.update(loss_json(trial.nll, trial.nll_error));
   }
