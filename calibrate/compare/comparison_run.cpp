@@ -105,15 +105,15 @@ std::optional<ComparisonSpeeds> speeds_of_front(const Run& run, const CompareInp
   return time_front(run, input.documents.front(), input.decode, front, seconds);
 }
 
-/// Writes all files. @param speeds  nothing: the front was not timed
+/// Writes all files. @param json  to_json(result) @param speeds  nothing: the front was not timed
 void write(Run& run, const ComparisonFiles& files, const CompareInput& input, const ComparisonResult& result,
-           const std::optional<ComparisonSpeeds>& speeds) {
+           const Json& json, const std::optional<ComparisonSpeeds>& speeds) {
   OutputSet staged;
   if (speeds) staged.add(files.speeds(), dump_json(to_json(*speeds)) + "\n");
   const Provenance record = run.provenance();
   BestConfigs configs(result, input.cells, run.model(), record, input.calibration ? &*input.calibration : nullptr);
   files.for_each_choice(result, [&](const auto& cell, const auto& path) { configs.add(cell, path, staged); });
-  write_outputs(staged, files.out, to_json(result), run.settings(), [&] {
+  write_outputs(staged, files.out, json, run.settings(), [&] {
     return trade_points(result).empty() ? RunFigures()
                                         : RunFigures{{"_pareto", comparison_chart(result, method_order())}};
   });
@@ -141,8 +141,9 @@ void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
     result.full.retrieval = answers.full;
     for (std::size_t i = 0; i < front.size(); ++i) result.cells[front[i].cell].retrieval = answers.cells[i];
   }
-  write(run, files, input, result, speeds);
-  run.print(to_json(result), "compare: " + files.out.string() + '\n' + to_text(result, speeds));
+  const Json json = to_json(result);
+  write(run, files, input, result, json, speeds);
+  run.print(json, "compare: " + files.out.string() + '\n' + to_text(result, speeds));
 }
 
 }  // namespace kvs

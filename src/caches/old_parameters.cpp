@@ -48,8 +48,8 @@ void rename_old_parameters(Json& json, const std::string& where, ErrorCode code)
     Json& value = *open.back();
     open.pop_back();
     if (value.is_object()) rename_members(value, where, code);
-    if (value.is_structured())
-      for (Json& element : value) open.push_back(&element);
+    for (Json& element : value)
+      if (element.is_structured()) open.push_back(&element);
   }
 }
 

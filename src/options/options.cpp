@@ -367,7 +367,8 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
   const auto helpless = std::remove_if(words.begin(), end_of_options, is_help);
   const bool help = helpless != end_of_options;
   words.erase(helpless, end_of_options);
-  for (auto word = words.begin(); word != std::ranges::find(words, kEndOfOptions); ++word) state_->rename(*word);
+  std::for_each(words.begin(), std::ranges::find(words, kEndOfOptions),
+                [this](std::string& word) { state_->rename(word); });
   Options result = parse_words(words);
   for (const std::string& name : result.given_) state_->check_value(result, name);
   if (help) {

@@ -1,4 +1,3 @@
-#include <array>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -22,13 +21,12 @@ namespace {
 constexpr std::int64_t kLongestWindow = 1 << 24;
 
 void check_eval_options(const Options& options) {
-  require_partner(options, std::array<std::string_view, 1>{"resume"}, std::array<std::string_view, 1>{"out"});
-  require_partner(options, std::array<std::string_view, 2>{"force", "no-lock"},
-                  std::array<std::string_view, 2>{"out", "save-config"});
+  require_partner(options, {"resume"}, {"out"});
+  require_partner(options, {"force", "no-lock"}, {"out", "save-config"});
   if (options.has("method") && options.text("method") == "full" && !options.has("set"))
-    refuse_options(options, std::array<std::string_view, 1>{"reference"}, "--method full");
+    refuse_options(options, {"reference"}, "--method full");
   if (options.has("task")) return check_task_options(options);
-  require_partner(options, kTaskOptions, std::array<std::string_view, 1>{"task"});
+  require_partner(options, kTaskOptions, {"task"});
   const std::int64_t window = options.integer("window", 2, kLongestWindow);
   if (options.has("stride")) (void)options.integer("stride", 1, window - 1);
   (void)options.integer("decode", 0, window);

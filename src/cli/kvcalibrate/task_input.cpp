@@ -84,9 +84,7 @@ void add_question_options(OptionTable& table) {
       .from(1, kMaxSamples)
       .value("answer-tokens", "N", "most tokens of an answer (default: the task's; 32 of a file's)")
       .from(1, kMaxSamples)
-      .check([](const Options& options) {
-        require_partner(options, std::array<std::string_view, 1>{"seed"}, std::array<std::string_view, 1>{"task"});
-      });
+      .check([](const Options& options) { require_partner(options, {"seed"}, {"task"}); });
   add_seed_option(table, "of what questions are made of");
 }
 
@@ -99,7 +97,7 @@ void check_question_options(const Options& options, TextUse text) {
   }
   const TaskDefinition& task = task_of(options);
   const std::string beside = "--task " + std::string(task.name);
-  if (!task.has_depths) refuse_options(options, std::array<std::string_view, 1>{"depths"}, beside);
+  if (!task.has_depths) refuse_options(options, {"depths"}, beside);
   if (task.needs_haystack && options.list("text").empty())
     throw Error(ErrorCode::kUsage, beside, "needs --text, in which things are hidden");
   if (text == TextUse::kScored) {
