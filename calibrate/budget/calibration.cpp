@@ -172,7 +172,7 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
   const auto ranked = screened(decoder, space, candidates, text, prefix, log);
   for (const HalvedCandidate& one : ranked)
-    found.trials.push_back({candidates[one.candidate], space.place(one.candidate), one.losses.size(), one.mean()});
+    found.trials.push_back({candidates[one.candidate], space.grid_index(one.candidate), one.losses.size(), one.mean()});
   const std::size_t best = chosen_candidate(ranked, candidates, space);
   if (best != ranked.front().candidate) {
     found.passed_over = candidates[ranked.front().candidate];

@@ -49,7 +49,7 @@ struct BudgetContender {
 /// A setting of the grid, and how far it was screened.
 struct BudgetTrial {
   Json settings;
-  std::size_t place = 0;  // index in the grid
+  std::size_t grid_index = 0;
   std::size_t documents = 0;
   double divergence = 0;  // mean over these documents
 };

@@ -132,12 +132,12 @@ std::optional<Json> BudgetSpace::fitted(const Json& settings, std::size_t bytes)
 std::vector<Json> BudgetSpace::candidates() {
   const std::vector<Json> all = grid_.settings(room_);
   std::vector<Json> result;
-  places_.clear();
-  for (std::size_t place = 0; place < all.size(); ++place) {
-    auto one = fitted(all[place], bytes_);
+  grid_indices_.clear();
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    auto one = fitted(all[n], bytes_);
     if (!one || std::ranges::find(result, *one) != result.end()) continue;
     result.push_back(std::move(*one));
-    places_.push_back(place);
+    grid_indices_.push_back(n);
   }
   if (result.empty()) refuse(all);
   return result;
@@ -153,7 +153,7 @@ std::optional<Json> BudgetSpace::scaled(std::size_t candidate, double share) {
   const auto part = [&](std::size_t whole) { return static_cast<std::size_t>(share * static_cast<double>(whole)); };
   BudgetRoom room = room_;
   room.rows = part(room.rows);
-  return fitted(grid_.settings(room)[places_[candidate]], part(bytes_));
+  return fitted(grid_.settings(room)[grid_indices_[candidate]], part(bytes_));
 }
 
 std::vector<Json> BudgetSpace::unsized() const {

@@ -35,10 +35,10 @@ class BudgetSpace {
   /// @throws Error kUsage if none fits, naming the closest one; like make_cache() if the method accepts none
   std::vector<Json> candidates();
   /// Index in the grid of one of candidates().
-  std::size_t place(std::size_t candidate) const { return places_[candidate]; }
+  std::size_t grid_index(std::size_t candidate) const { return grid_indices_[candidate]; }
   /// Returns the settings at an index of the grid; grids of all budgets and documents have the same length. nullopt if
   /// they do not fit the budget.
-  std::optional<Json> at(std::size_t place) { return fitted(grid_.settings(room_)[place], bytes_); }
+  std::optional<Json> at(std::size_t grid_index) { return fitted(grid_.settings(room_)[grid_index], bytes_); }
   /// Returns the first of the grid's default settings that fits the budget.
   std::optional<Json> standard();
   /// Returns one of candidates() at another size: the settings at its index in the grid of a budget of `share` times
@@ -72,7 +72,7 @@ class BudgetSpace {
   CacheSizes sizes_;
   BudgetGrid grid_;
   BudgetRoom room_;
-  std::vector<std::size_t> places_;  // [candidate] index in the grid
+  std::vector<std::size_t> grid_indices_;  // [candidate]
   std::optional<Error> refusal_;
 };
 

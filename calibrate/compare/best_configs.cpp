@@ -1,6 +1,6 @@
 #include "calibrate/compare/best_configs.h"
 
-#include "calibrate/compare/cells.h"
+#include "calibrate/compare/configurations.h"
 #include "eval/cache_quality.h"
 #include "io/file.h"
 #include "io/finite.h"
@@ -10,15 +10,15 @@ namespace kvs {
 
 void BestConfigs::add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs) {
   if (!n) return;
-  const CompareCell& cell = cells_[*n];
-  const Json quality = quality_of(comparison_.cells[*n]);
+  const Configuration& one = configurations_[*n];
+  const Json quality = quality_of(comparison_.configurations[*n]);
   const Json config =
-      cell.config.empty() ? made_config(cell, quality) : copied_config(cell, quality, to.parent_path(), outputs);
+      one.config.empty() ? made_config(one, quality) : copied_config(one, quality, to.parent_path(), outputs);
   outputs.add(to, dump_json(config) + "\n");
 }
 
-/// Returns the quality record of a cell: its scores and the text that they are of.
-Json BestConfigs::quality_of(const ComparedCell& found) const {
+/// Returns the quality record of a configuration: its scores and the text that they are of.
+Json BestConfigs::quality_of(const ComparedConfiguration& found) const {
   const ScoredLoss& loss = *found.loss;
   return {{"text", "compared documents"},
           {"text_sha256", record_.text_sha256},
@@ -33,34 +33,34 @@ Json BestConfigs::quality_of(const ComparedCell& found) const {
           {"bytes_per_token", loss.bytes_ratio * full_cache_bytes(source_.config(), 1)}};
 }
 
-Json BestConfigs::made_config(const CompareCell& cell, const Json& quality) const {
+Json BestConfigs::made_config(const Configuration& one, const Json& quality) const {
   const ModelConfig& model = source_.config();
-  return make_config(cell.method, model, source_.sha256(), cell_choice(cell, source_).resolved(model), Json::object(),
-                     chosen_on(cell), quality, {});
+  return make_config(one.method, model, source_.sha256(), cache_choice(one, source_).resolved(model), Json::object(),
+                     chosen_on(one), quality, {});
 }
 
-/// Returns the cell's config with its own settings and quality, and copies the files that it names.
-Json BestConfigs::copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder,
+/// Returns the configuration's config with its own settings and quality, and copies the files that it names.
+Json BestConfigs::copied_config(const Configuration& one, const Json& quality, const std::filesystem::path& folder,
                                 OutputSet& outputs) {
-  const std::filesystem::path from(cell.config);
+  const std::filesystem::path from(one.config);
   Json config = read_config(from);
   for (const Json& file : config.at("files")) {
     const std::string name = file.at("path");
-    if (!copied_.insert(folder / name).second) continue;  // another cell has copied this file
+    if (!copied_.insert(folder / name).second) continue;  // another configuration has copied this file
     const MappedFile copy(from.parent_path() / name);
     outputs.add(folder / name, {reinterpret_cast<const char*>(copy.bytes().data()), copy.bytes().size()});
   }
-  config.at("parameters").update(cell.settings);
+  config.at("parameters").update(one.settings);
   config["quality"] = quality;
   return config;
 }
 
-/// Returns the record of the documents that the cell's settings were chosen on. A paper's default settings have none.
-Provenance BestConfigs::chosen_on(const CompareCell& cell) const {
+/// Returns the record of the documents that the settings were chosen on. A paper's default settings have none.
+Provenance BestConfigs::chosen_on(const Configuration& one) const {
   Provenance record = without_text(record_);
-  if (cell.calibration_documents == 0) return record;
+  if (one.calibration_documents == 0) return record;
   record.text_sha256 = calibrated_->text_sha256;
-  record.documents = cell.calibration_documents;
+  record.documents = one.calibration_documents;
   record.tokens = record.documents * calibrated_->documents.front().tokens.size();
   return record;
 }

@@ -14,27 +14,31 @@
 
 namespace kvs {
 
-/// Writes configs for cells of a comparison into a folder.
+/// Writes the configs of configurations of a comparison into a folder.
 class BestConfigs {
  public:
   /// @param record      provenance of the text that the comparison scores
   /// @param calibrated  the text that settings were chosen on, or nullptr
-  BestConfigs(const ComparisonResult& comparison, std::span<const CompareCell> cells, const ModelSource& source,
-              const Provenance& record, const Corpus* calibrated)
-      : comparison_(comparison), cells_(cells), source_(source), record_(record), calibrated_(calibrated) {}
+  BestConfigs(const ComparisonResult& comparison, std::span<const Configuration> configurations,
+              const ModelSource& source, const Provenance& record, const Corpus* calibrated)
+      : comparison_(comparison),
+        configurations_(configurations),
+        source_(source),
+        record_(record),
+        calibrated_(calibrated) {}
 
-  /// Adds the config of cell `n` as `to`, with copies of the files that it names. Does nothing if `n` is empty.
+  /// Adds the config of entry `n` as `to`, with copies of the files that it names. Does nothing if `n` is empty.
   void add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs);
 
  private:
-  Json quality_of(const ComparedCell& found) const;
-  Json made_config(const CompareCell& cell, const Json& quality) const;
-  Json copied_config(const CompareCell& cell, const Json& quality, const std::filesystem::path& folder,
+  Json quality_of(const ComparedConfiguration& found) const;
+  Json made_config(const Configuration& one, const Json& quality) const;
+  Json copied_config(const Configuration& one, const Json& quality, const std::filesystem::path& folder,
                      OutputSet& outputs);
-  Provenance chosen_on(const CompareCell& cell) const;
+  Provenance chosen_on(const Configuration& one) const;
 
   const ComparisonResult& comparison_;
-  std::span<const CompareCell> cells_;
+  std::span<const Configuration> configurations_;
   const ModelSource& source_;
   const Provenance& record_;
   const Corpus* calibrated_;

@@ -22,41 +22,42 @@ std::size_t share_of_full(const Method& method, const ModelConfig& model, std::s
 struct OutOfTime {};
 
 /// Returns the index in the method's grid that is best on the documents. @param step  called after each measurement
-Json calibrated_place(Decoder& decoder, const Method& method, const CompareGrid& grid, const BudgetText& text,
-                      double budget, const std::function<void(std::size_t, std::size_t)>& step) {
+Json calibrated_grid_index(Decoder& decoder, const Method& method, const CompareGrid& grid, const BudgetText& text,
+                           double budget, const std::function<void(std::size_t, std::size_t)>& step) {
   const std::size_t tokens = text.measured.front().size();
   Json fixed = Json::object();
   if (method.prefill == Prefill::kWhole) fixed["prefix"] = grid.prefix * tokens / grid.tokens;
   const ModelConfig& model = decoder.model().config();
   const BudgetPlan wanted{share_of_full(method, model, tokens, calibration_budget(model, budget, grid.tokens, tokens)),
                           fixed};
-  return {{"place", calibrate_to_budget(decoder, method.name, wanted, text, step).trials.front().place}};
+  return {{"grid_index", calibrate_to_budget(decoder, method.name, wanted, text, step).trials.front().grid_index}};
 }
 
-/// Returns a cell for each storage type, with the settings at a grid index sized for the compared documents.
-std::vector<CompareCell> cells_at(std::size_t place, const CompareGrid& grid, const ModelConfig& model,
-                                  const Method& method, double budget) {
-  std::vector<CompareCell> cells;
+/// Returns a configuration for each storage type, with the settings at a grid index sized for the compared documents.
+std::vector<Configuration> configurations_at(std::size_t grid_index, const CompareGrid& grid, const ModelConfig& model,
+                                             const Method& method, double budget) {
+  std::vector<Configuration> configurations;
   for (const std::string& type : kv_types_of(grid, method)) {
-    CompareCell cell{.label = cell_label(std::string(method.name) + ", calibrated", type),
-                     .method = std::string(method.name),
-                     .type = type,
-                     .budget = budget,
-                     .calibrated = true};
+    Configuration one{.label = configuration_label(std::string(method.name) + ", calibrated", type),
+                      .method = std::string(method.name),
+                      .type = type,
+                      .budget = budget,
+                      .calibrated = true};
     try {
       BudgetSpace space(method, model, grid.tokens, share_of_full(method, model, grid.tokens, budget),
                         common_settings(grid, method, type));
-      if (const auto settings = space.at(place))
-        cell.settings = *settings;
+      if (const auto settings = space.at(grid_index))
+        one.settings = *settings;
       else
-        cell.error = "its settings need more";
+        one.error = "its settings need more";
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kUnsupported) throw;
-      cell.error = error.what();
+      one.error = error.what();
     }
-    if (!cell.error.empty() || !keeps_everything(method, cell.settings, grid.tokens)) cells.push_back(std::move(cell));
+    if (!one.error.empty() || !keeps_everything(method, one.settings, grid.tokens))
+      configurations.push_back(std::move(one));
   }
-  return cells;
+  return configurations;
 }
 
 }  // namespace
@@ -161,39 +162,40 @@ std::size_t calibration_passes(const ModelConfig& model, std::string_view method
   return max_losses(model, method, {}, text);
 }
 
-std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, std::string_view method,
-                                            const BudgetText& text, CalibrationQueue& queue, double pass_seconds,
-                                            const std::function<void(std::size_t, std::size_t)>& progress) {
+std::vector<Configuration> compare_calibrated(Decoder& decoder, const CompareGrid& grid, std::string_view method,
+                                              const BudgetText& text, CalibrationQueue& queue, double pass_seconds,
+                                              const std::function<void(std::size_t, std::size_t)>& progress) {
   const ModelConfig& model = decoder.model().config();
   const Method& of = *find_method(method);
   const auto passes = static_cast<double>(calibration_passes(model, method, text));
-  std::vector<CompareCell> cells;
+  std::vector<Configuration> configurations;
   std::size_t done = 0;
   for (const double budget : grid.budgets) {
     progress(done++, grid.budgets.size());
     const Json found = queue.next(
         {{"method", method}, {"budget", budget}},
         [&] {
-          return calibrated_place(decoder, of, grid, text, budget,
-                                  [&](std::size_t, std::size_t) { queue.check_time(); });
+          return calibrated_grid_index(decoder, of, grid, text, budget,
+                                       [&](std::size_t, std::size_t) { queue.check_time(); });
         },
         passes * pass_seconds);
     if (found.contains("error")) {
-      cells.push_back({.label = std::string(method) + ", calibrated",
-                       .method = std::string(method),
-                       .budget = budget,
-                       .error = found.at("error"),
-                       .calibrated = true});
+      configurations.push_back({.label = std::string(method) + ", calibrated",
+                                .method = std::string(method),
+                                .budget = budget,
+                                .error = found.at("error"),
+                                .calibrated = true});
       continue;
     }
-    const JsonCursor place(found, "the journal's calibration of " + std::string(method));
-    const std::size_t places = budget_grid(method).settings({}).size();
-    for (CompareCell& cell : cells_at(record_size(place.at("place"), 0, places - 1), grid, model, of, budget)) {
-      cell.calibration_documents = text.measured.size();
-      cells.push_back(std::move(cell));
+    const JsonCursor record(found, "the journal's calibration of " + std::string(method));
+    const std::size_t count = budget_grid(method).settings({}).size();
+    for (Configuration& one :
+         configurations_at(record_size(record.at("grid_index"), 0, count - 1), grid, model, of, budget)) {
+      one.calibration_documents = text.measured.size();
+      configurations.push_back(std::move(one));
     }
   }
-  return cells;
+  return configurations;
 }
 
 }  // namespace kvs

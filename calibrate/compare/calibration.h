@@ -70,12 +70,12 @@ bool is_calibrated(std::string_view method);
 std::size_t calibration_passes(const ModelConfig& model, std::string_view method, const BudgetText& text);
 
 /// Calibrates a method that is_calibrated() to each budget (calibrate_to_budget: one setting for all layers, screened
-/// by divergence) and returns its cells. A calibration that fails gives a cell with the reason.
+/// by divergence) and returns its configurations. A calibration that fails gives a configuration with the reason.
 /// @param text          its measured documents have one length
 /// @param pass_seconds  seconds of a pass over one of these documents
 /// @param progress      called before each calibration with the number of finished calibrations and of all
-std::vector<CompareCell> compare_calibrated(Decoder& decoder, const CompareGrid& grid, std::string_view method,
-                                            const BudgetText& text, CalibrationQueue& queue, double pass_seconds,
-                                            const std::function<void(std::size_t, std::size_t)>& progress);
+std::vector<Configuration> compare_calibrated(Decoder& decoder, const CompareGrid& grid, std::string_view method,
+                                              const BudgetText& text, CalibrationQueue& queue, double pass_seconds,
+                                              const std::function<void(std::size_t, std::size_t)>& progress);
 
 }  // namespace kvs

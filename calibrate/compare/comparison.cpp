@@ -16,12 +16,15 @@
 namespace kvs {
 namespace {
 
-using Cells = std::vector<std::size_t>;
+using Indices = std::vector<std::size_t>;
 
-Json to_record(const Round& round) { return {{"first", round.first}, {"last", round.last}, {"cells", round.cells}}; }
-Round round_from(const JsonCursor& record, std::size_t documents, std::size_t cells) {
+Json to_record(const Round& round) {
+  return {{"first", round.first}, {"last", round.last}, {"configurations", round.configurations}};
+}
+Round round_from(const JsonCursor& record, std::size_t documents, std::size_t configurations) {
   const std::size_t first = record_size(record.at("first"), 0, documents);
-  return {first, record_size(record.at("last"), first, documents), record_indices(record.at("cells"), cells)};
+  return {first, record_size(record.at("last"), first, documents),
+          record_indices(record.at("configurations"), configurations)};
 }
 
 class Comparison {
@@ -38,15 +41,15 @@ class Comparison {
         progress_(progress),
         results_(make.size()) {}
 
-  std::vector<CellResult> run() {
-    Cells active(make_.size());
+  std::vector<ConfigurationResult> run() {
+    Indices active(make_.size());
     std::iota(active.begin(), active.end(), 0);
     std::size_t done = 0;
     while (const std::optional<Round> round = next_round(done, active)) {
       score(*round);
       done = round->last;
       active.clear();
-      std::ranges::copy_if(round->cells, std::back_inserter(active),
+      std::ranges::copy_if(round->configurations, std::back_inserter(active),
                            [&](std::size_t n) { return results_[n].scores.kl.size() == done; });
       if (ranks_.is_root() && !plan_.all && done < documents_.size()) stop_beaten(active);
     }
@@ -56,15 +59,15 @@ class Comparison {
  private:
   /// Returns on every rank the round that rank 0 reads from its records or plans. Returns nothing when all documents
   /// are scored or the time is over.
-  std::optional<Round> next_round(std::size_t done, const Cells& active) {
+  std::optional<Round> next_round(std::size_t done, const Indices& active) {
     Json next;
     if (ranks_.is_root() && done < documents_.size() && !active.empty()) {
       if (records_.replays()) {
         const JsonCursor record = records_.next().at("round");
         require_record(record.at("first"), done);
         const Round replayed = round_from(record, documents_.size(), make_.size());
-        if (!std::ranges::includes(active, replayed.cells))
-          record.at("cells").fail("some of the cells of the round before");
+        if (!std::ranges::includes(active, replayed.configurations))
+          record.at("configurations").fail("some of the configurations of the round before");
         next = to_record(replayed);
       } else {
         const std::size_t target =
@@ -83,12 +86,12 @@ class Comparison {
   double left(double share = 1) const {
     return plan_.seconds ? share * *plan_.seconds - spent_ / static_cast<double>(ranks_.size()) : 0;
   }
-  std::vector<CellScores> scores() const {
-    std::vector<CellScores> all;
-    for (const CellResult& result : results_) all.push_back(result.scores);
+  std::vector<RaceScores> scores() const {
+    std::vector<RaceScores> all;
+    for (const ConfigurationResult& result : results_) all.push_back(result.scores);
     return all;
   }
-  /// Fits a round to the remaining time. The first document is not limited, as cells have no measured cost yet.
+  /// Fits a round to the remaining time. The first document is not limited, as no cost is measured yet.
   Round within_time(const Round& round) const {
     return plan_.seconds && round.first > 0 ? fit_to_time(round, scores(), documents_.size(), left()) : round;
   }
@@ -98,7 +101,8 @@ class Comparison {
   void score(const Round& round) {
     constexpr double kFirstRound = 0.5;
     const double share = documents_.size() > 1 ? kFirstRound : 1;
-    const std::size_t cells = round.cells.size(), passes = (round.last - round.first) * cells;
+    const std::size_t configurations = round.configurations.size(),
+                      passes = (round.last - round.first) * configurations;
     const double before = spent_;
     std::size_t scored = 0;
     bool out_of_time = false;
@@ -106,8 +110,8 @@ class Comparison {
       if (out_of_time) return;
       out_of_time = round.first == 0 && record.has("out_of_time");
       if (out_of_time) return;
-      require_record(record.at("document"), round.first + scored / cells);
-      require_record(record.at("cell"), round.cells[scored % cells]);
+      require_record(record.at("document"), round.first + scored / configurations);
+      require_record(record.at("configuration"), round.configurations[scored % configurations]);
       add(record);
       const double expected = before + (spent_ - before) / static_cast<double>(++scored) * static_cast<double>(passes);
       if (progress_) progress_(spent_, std::max(spent_, expected));
@@ -118,12 +122,12 @@ class Comparison {
     double own_seconds = 0;
     const auto measure = [&](std::size_t pass) -> UnitResult {
       if (plan_.seconds && round.first == 0 && own_seconds > seconds_left) return {Json{{"out_of_time", true}}};
-      Json record = scored_pass(round.cells[pass % cells], round.first + pass / cells);
+      Json record = scored_pass(round.configurations[pass % configurations], round.first + pass / configurations);
       own_seconds += record.at("seconds").get<double>();
       return {std::move(record)};
     };
-    ranks_.share({.first = rest.at("first").get<std::size_t>(), .last = passes, .per_document = cells}, measure,
-                 [&](std::size_t, const UnitResult& result) {
+    ranks_.share({.first = rest.at("first").get<std::size_t>(), .last = passes, .per_document = configurations},
+                 measure, [&](std::size_t, const UnitResult& result) {
                    if (!out_of_time) records_.keep(result.record);
                    take(JsonCursor(result.record, "pass"));
                  });
@@ -138,7 +142,7 @@ class Comparison {
         .make = make_[n], .last = documents_[d].size() - 1 - plan_.prefix, .parts = kComparedParts};
     if (!reference_ || referred_ != d) reference_ = full_pass(documents_[d], plan);
     referred_ = d;
-    Json record{{"document", d}, {"cell", n}};
+    Json record{{"document", d}, {"configuration", n}};
     try {
       const Evaluation evaluation = evaluate_document(decoder_, documents_[d], plan, &*reference_);
       require_finite(evaluation.sum);
@@ -153,7 +157,7 @@ class Comparison {
     return record;
   }
 
-  /// Computes the reference pass of the full cache. A failure here is an error of the model, not of a cell.
+  /// Computes the reference pass of the full cache. A failure here is an error of the model, not of a configuration.
   ReferencePass full_pass(std::span<const std::int32_t> document, const EvaluationPlan& plan) {
     ReferencePass pass = reference_pass(decoder_, document, plan_.prefix, plan);
     require_finite(pass.sum);
@@ -166,7 +170,7 @@ class Comparison {
   }
 
   void add(const JsonCursor& record) {
-    CellResult& result = results_[record.at("cell").unsigned_integer()];
+    ConfigurationResult& result = results_[record.at("configuration").unsigned_integer()];
     const double seconds = record_seconds(record);
     spent_ += seconds;
     if (record.has("error")) result = {.error = record.at("error").string()};
@@ -189,9 +193,9 @@ class Comparison {
            std::isfinite(document.sum.mean()) && std::isfinite(document.full->sum.mean());
   }
 
-  void stop_beaten(Cells& active) {
+  void stop_beaten(Indices& active) {
     const std::vector<bool> stops = is_dominated(scores(), active);
-    Cells still;
+    Indices still;
     for (std::size_t i = 0; i < active.size(); ++i) {
       results_[active[i]].stopped = stops[i];
       if (!stops[i]) still.push_back(active[i]);
@@ -206,7 +210,7 @@ class Comparison {
   RunRecords& records_;
   Ranks& ranks_;
   const std::function<void(double, double)>& progress_;
-  std::vector<CellResult> results_;
+  std::vector<ConfigurationResult> results_;
   std::optional<ReferencePass> reference_;  // pass over document referred_
   std::size_t referred_ = 0;
   double spent_ = 0;
@@ -214,9 +218,11 @@ class Comparison {
 
 }  // namespace
 
-std::vector<CellResult> score_cells(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
-                                    std::span<const std::function<Cache()>> make, const ComparisonPlan& plan,
-                                    RunRecords& records, const std::function<void(double, double)>& progress) {
+std::vector<ConfigurationResult> score_configurations(Decoder& decoder,
+                                                      std::span<const std::vector<std::int32_t>> documents,
+                                                      std::span<const std::function<Cache()>> make,
+                                                      const ComparisonPlan& plan, RunRecords& records,
+                                                      const std::function<void(double, double)>& progress) {
   return Comparison(decoder, documents, make, plan, records, progress).run();
 }
 

@@ -48,10 +48,10 @@ std::map<fs::path, fs::path> files_to_copy(const ComparisonFiles& files) {
 fs::path best_path(const ComparisonFiles& files, double budget) { return files.best / share_file("best", budget); }
 fs::path smallest_path(const ComparisonFiles& files, double loss) { return files.best / share_file("smallest", loss); }
 
-/// Returns true if this comparison writes the cell's config.
-bool is_calibrated_here(const ComparisonFiles& files, const ComparedCell& cell) {
-  return cell.config && !files.calibration.series.empty() &&
-         fs::path(*cell.config).parent_path() == files.calibration.folder;
+/// Returns true if this comparison writes the configuration's config.
+bool is_calibrated_here(const ComparisonFiles& files, const ComparedConfiguration& one) {
+  return one.config && !files.calibration.series.empty() &&
+         fs::path(*one.config).parent_path() == files.calibration.folder;
 }
 
 }  // namespace
@@ -77,13 +77,13 @@ std::vector<fs::path> ComparisonFiles::written(const ComparisonResult& result) c
   std::vector<fs::path> paths;
   if (!trade_points(result).empty()) paths = figure_paths(out, "_pareto");
   if (result.timed) paths.push_back(speeds());
-  for (const ComparedCell& cell : result.cells)
-    if (is_calibrated_here(*this, cell)) {
-      paths.emplace_back(*cell.config);
+  for (const ComparedConfiguration& one : result.configurations)
+    if (is_calibrated_here(*this, one)) {
+      paths.emplace_back(*one.config);
       paths.push_back(tensors_of(paths.back()));
     }
-  for_each_choice(result, [&](const auto& cell, const auto& path) {
-    if (cell) paths.push_back(path);
+  for_each_choice(result, [&](const auto& one, const auto& path) {
+    if (one) paths.push_back(path);
   });
   return paths;
 }
@@ -92,8 +92,8 @@ void ComparisonFiles::for_each_choice(
     const ComparisonResult& result,
     const std::function<void(const std::optional<std::size_t>&, const fs::path&)>& use) const {
   if (best.empty()) return;
-  for (const BestChoice& one : result.best) use(one.cell, best_path(*this, one.budget));
-  for (const SmallestChoice& one : result.smallest) use(one.cell, smallest_path(*this, one.loss));
+  for (const BestChoice& one : result.best) use(one.configuration, best_path(*this, one.budget));
+  for (const SmallestChoice& one : result.smallest) use(one.configuration, smallest_path(*this, one.loss));
 }
 
 }  // namespace kvs

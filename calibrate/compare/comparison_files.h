@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "calibrate/compare/calibrated_cells.h"
+#include "calibrate/compare/calibrated_configurations.h"
 #include "results/comparison.h"
 
 namespace kvs {
@@ -14,7 +14,7 @@ namespace kvs {
 /// The files that a comparison writes.
 struct ComparisonFiles {
   std::filesystem::path out;   // the result
-  std::filesystem::path best;  // the folder of the chosen cells' configs; empty: none
+  std::filesystem::path best;  // the folder of the chosen configurations' configs; empty: none
   std::vector<double> budgets = {}, losses = {};
   std::vector<std::string> configs = {};  // configs that take part, copied into `best`
   CalibrationPlan calibration = {};       // its configs are written
@@ -26,7 +26,7 @@ struct ComparisonFiles {
   std::vector<std::filesystem::path> others() const;
   /// Returns the files of others() that a run with this result has written.
   std::vector<std::filesystem::path> written(const ComparisonResult& result) const;
-  /// Calls `use` with each chosen cell and its config in `best`. Does nothing if `best` is empty.
+  /// Calls `use` with each chosen configuration and its config in `best`. Does nothing if `best` is empty.
   void for_each_choice(
       const ComparisonResult& result,
       const std::function<void(const std::optional<std::size_t>&, const std::filesystem::path&)>& use) const;

@@ -4,8 +4,8 @@
 #include <iterator>
 
 #include "calibrate/compare/best_configs.h"
-#include "calibrate/compare/cells.h"
 #include "calibrate/compare/comparison_result.h"
+#include "calibrate/compare/configurations.h"
 #include "calibrate/registry.h"
 #include "eval/cache_quality.h"
 #include "run/progress.h"
@@ -13,19 +13,19 @@
 namespace kvs {
 namespace {
 
-constexpr double kCellPasses = 2;  // mean time of a cell's pass relative to a pass without a cache
+constexpr double kRelativePassTime = 2;  // mean time of a configuration's pass relative to a pass without a cache
 
 Estimate estimate_of(const Run& run, const ComparisonFiles& files, const CompareInput& input,
                      std::optional<double> limit) {
   const ModelConfig& model = run.config();
   const std::size_t tokens = input.grid.tokens,
-                    calibrated = input.calibration ? max_calibrated_cells(files.calibration, input.grid) : 0,
-                    passes = (1 + input.cells.size() + calibrated) * input.documents.size();
+                    calibrated = input.calibration ? max_calibrated_configurations(files.calibration, input.grid) : 0,
+                    passes = (1 + input.configurations.size() + calibrated) * input.documents.size();
   Estimate before;
   if (input.calibration)
     before = calibration_estimate(files.calibration, run.session(), input.grid, *input.calibration,
                                   input.documents.size() * tokens);
-  return {.flops = kCellPasses * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
+  return {.flops = kRelativePassTime * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
                    before.flops,
           .memory_bytes = std::max(before.memory_bytes,
                                    session_memory(run.session(), tokens) + 4 * full_cache_bytes(model, tokens)),
@@ -34,29 +34,30 @@ Estimate estimate_of(const Run& run, const ComparisonFiles& files, const Compare
           .limit = limit};
 }
 
-/// Calibrates the methods that support it and appends their cells.
+/// Calibrates the methods that support it and appends their configurations.
 void calibrate(const Run& run, const ComparisonFiles& files, RunRecords& records, CompareInput& input) {
   if (!input.calibration) return;
   std::optional<double>& seconds = input.plan.seconds;
   const auto most = seconds ? std::optional(*seconds / 2) : std::nullopt;
   CalibrationPlan plan = files.calibration;
   plan.provenance = [&](const Corpus& text) { return provenance(run.options(), run.settings(), text); };
-  CalibratedCells made =
-      calibrated_cells(plan, run.settings(), run.session(), input.grid, *input.calibration, records, most);
-  std::ranges::move(made.cells, std::back_inserter(input.cells));
+  CalibratedConfigurations made =
+      calibrated_configurations(plan, run.settings(), run.session(), input.grid, *input.calibration, records, most);
+  std::ranges::move(made.configurations, std::back_inserter(input.configurations));
   input.calibrated = std::move(made.methods);
   if (seconds) *seconds -= made.seconds;
 }
 
-/// Scores the cells. Returns results [cell].
-std::vector<CellResult> score(const Run& run, RunRecords& records, CompareInput& input) {
-  const RunnableCells ready = runnable_cells(input.cells, run.model(), run.backend(), input.grid.tokens);
+/// Scores the configurations. Returns results [configuration].
+std::vector<ConfigurationResult> score(const Run& run, RunRecords& records, CompareInput& input) {
+  const RunnableConfigurations ready =
+      runnable_configurations(input.configurations, run.model(), run.backend(), input.grid.tokens);
   Progress progress("compare: scores", 1.0, run.quiet());
-  const std::vector<CellResult> scored =
-      score_cells(run.decoder(), input.documents, ready.make, input.plan, records,
-                  [&](double spent, double expected) { progress.update(spent, expected); });
-  std::vector<CellResult> results(input.cells.size());
-  for (std::size_t i = 0; i < scored.size(); ++i) results[ready.cells[i]] = scored[i];
+  const std::vector<ConfigurationResult> scored =
+      score_configurations(run.decoder(), input.documents, ready.make, input.plan, records,
+                           [&](double spent, double expected) { progress.update(spent, expected); });
+  std::vector<ConfigurationResult> results(input.configurations.size());
+  for (std::size_t i = 0; i < scored.size(); ++i) results[ready.configurations[i]] = scored[i];
   return results;
 }
 
@@ -70,10 +71,10 @@ std::optional<ComparisonResult::Calibration> calibration_of(const CompareInput& 
 }
 
 ComparisonResult result_of(const Run& run, const ComparisonFiles& files, const CompareInput& input,
-                           std::span<const CellResult> results) {
+                           std::span<const ConfigurationResult> results) {
   const std::size_t tokens = input.grid.tokens;
   ComparisonResult result =
-      comparison_result(input.cells, results, {input.grid.budgets, files.losses}, run.config(), tokens);
+      comparison_result(input.configurations, results, {input.grid.budgets, files.losses}, run.config(), tokens);
   result.head = run.result_head("kvspectrum-comparison", tokens);
   result.inputs = run.input_digests();
   result.dtype = name_of(run.backend().compute_type());
@@ -85,24 +86,25 @@ ComparisonResult result_of(const Run& run, const ComparisonFiles& files, const C
   return result;
 }
 
-std::vector<FrontCell> front_of(const ComparisonResult& result, std::span<const CompareCell> cells,
-                                std::span<const CellResult> results) {
-  std::vector<FrontCell> front;
-  for (std::size_t n = 0; n < cells.size(); ++n)
-    if (result.cells[n].front) {
-      const CellScores& scores = results[n].scores;
-      front.push_back({n, &cells[n], result.cells[n].budget, scores.seconds / static_cast<double>(scores.kl.size())});
+std::vector<FrontConfiguration> front_of(const ComparisonResult& result, std::span<const Configuration> configurations,
+                                         std::span<const ConfigurationResult> results) {
+  std::vector<FrontConfiguration> front;
+  for (std::size_t n = 0; n < configurations.size(); ++n)
+    if (result.configurations[n].pareto_front) {
+      const RaceScores& scores = results[n].scores;
+      front.push_back({n, &configurations[n], result.configurations[n].budget,
+                       scores.seconds / static_cast<double>(scores.kl.size())});
     }
   return front;
 }
 
 /// Times the front. @param is_asked  true: half of the time is kept for questions
 std::optional<ComparisonSpeeds> speeds_of_front(const Run& run, const CompareInput& input,
-                                                std::span<const FrontCell> front, std::optional<double> seconds,
-                                                bool is_asked) {
+                                                std::span<const FrontConfiguration> front,
+                                                std::optional<double> seconds, bool is_asked) {
   if (input.decode == 0) return std::nullopt;
   if (seconds && is_asked) *seconds /= 2;
-  return time_front(run, input.documents.front(), input.decode, front, seconds);
+  return time_pareto_front(run, input.documents.front(), input.decode, front, seconds);
 }
 
 /// Writes all files. @param json  to_json(result) @param speeds  nothing: the front was not timed
@@ -111,8 +113,9 @@ void write(Run& run, const ComparisonFiles& files, const CompareInput& input, co
   OutputSet staged;
   if (speeds) staged.add(files.speeds(), dump_json(to_json(*speeds)) + "\n");
   const Provenance record = run.provenance();
-  BestConfigs configs(result, input.cells, run.model(), record, input.calibration ? &*input.calibration : nullptr);
-  files.for_each_choice(result, [&](const auto& cell, const auto& path) { configs.add(cell, path, staged); });
+  BestConfigs configs(result, input.configurations, run.model(), record,
+                      input.calibration ? &*input.calibration : nullptr);
+  files.for_each_choice(result, [&](const auto& one, const auto& path) { configs.add(one, path, staged); });
   write_outputs(staged, files.out, json, run.settings(), [&] {
     return trade_points(result).empty() ? RunFigures()
                                         : RunFigures{{"_pareto", comparison_chart(result, method_order())}};
@@ -129,17 +132,18 @@ void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
   run.print_estimate(estimate_of(run, files, input, clock.limit()));
   if (input.plan.seconds) *input.plan.seconds -= clock.spent();
   calibrate(run, files, records, input);
-  const std::vector<CellResult> results = score(run, records, input);
+  const std::vector<ConfigurationResult> results = score(run, records, input);
   if (!run.is_root()) return;
 
   ComparisonResult result = result_of(run, files, input, results);
-  const std::vector<FrontCell> front = front_of(result, input.cells, results);
+  const std::vector<FrontConfiguration> front = front_of(result, input.configurations, results);
   const auto speeds = speeds_of_front(run, input, front, clock.left(records), asked.has_value());
   result.timed = speeds.has_value();
   if (asked) {
-    const FrontAnswers answers = ask_front(run, *asked, input.grid.tokens, front, records, clock.left(records));
+    const FrontAnswers answers = ask_pareto_front(run, *asked, input.grid.tokens, front, records, clock.left(records));
     result.full.retrieval = answers.full;
-    for (std::size_t i = 0; i < front.size(); ++i) result.cells[front[i].cell].retrieval = answers.cells[i];
+    for (std::size_t i = 0; i < front.size(); ++i)
+      result.configurations[front[i].index].retrieval = answers.configurations[i];
   }
   const Json json = to_json(result);
   write(run, files, input, result, json, speeds);

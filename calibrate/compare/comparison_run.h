@@ -8,8 +8,8 @@
 
 #include "calibrate/compare/comparison.h"
 #include "calibrate/compare/comparison_files.h"
-#include "calibrate/compare/front.h"
 #include "calibrate/compare/grid.h"
+#include "calibrate/compare/pareto_front.h"
 #include "run/run.h"
 
 namespace kvs {
@@ -32,14 +32,14 @@ class ComparisonClock {
   std::optional<double> seconds_;
 };
 
-/// The cells and documents of a comparison.
+/// The configurations and documents of a comparison.
 struct CompareInput {
   CompareGrid grid;
   ComparisonPlan plan;
   std::optional<Corpus> calibration;
   std::vector<std::vector<std::int32_t>> documents;    // of the run, texts interleaved
   std::size_t decode = 0;                              // tokens to time the front on
-  std::vector<CompareCell> cells;                      // calibrated cells are appended after their calibration
+  std::vector<Configuration> configurations;           // calibrated configurations are appended after their calibration
   std::map<std::string, std::size_t> calibrated = {};  // documents that each method was calibrated on
 };
 

@@ -13,19 +13,19 @@ std::string counted(std::size_t count, const std::string& noun) {
   return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
 }
 
-/// Returns true if the first `documents` documents of a cell are too few and have parts.
-bool takes_parts(const CellResult& result, std::size_t documents) {
+/// Returns true if the first `documents` documents of a configuration are too few and have parts.
+bool takes_parts(const ConfigurationResult& result, std::size_t documents) {
   return documents < kFewDocuments && result.sum.parts.size() >= documents;
 }
 
-double scored_tokens(const CellResult& result) {
+double scored_tokens(const ConfigurationResult& result) {
   const PerplexitySum& sum = result.sum.sum;
   return static_cast<double>(sum.scored) / static_cast<double>(sum.per_document.size());
 }
 
 }  // namespace
 
-LossDifferences from_full(const CellResult& result) {
+LossDifferences from_full(const ConfigurationResult& result) {
   LossDifferences found{.documents = result.scores.kl.size()};
   found.of_parts = takes_parts(result, found.documents);
   for (std::size_t n = 0; n < found.documents; ++n) {
@@ -39,7 +39,7 @@ LossDifferences from_full(const CellResult& result) {
   return found;
 }
 
-LossDifferences from_other(const CellResult& result, const CellResult& other) {
+LossDifferences from_other(const ConfigurationResult& result, const ConfigurationResult& other) {
   LossDifferences found{.documents = std::min(result.scores.kl.size(), other.scores.kl.size())};
   found.of_parts = takes_parts(result, found.documents) && takes_parts(other, found.documents);
   for (std::size_t n = 0; n < found.documents; ++n) {

@@ -20,9 +20,9 @@ struct LossDifferences {
   std::size_t documents = 0;
   bool of_parts = false;
 };
-/// Return the differences of a cell from the full cache (`nll` only) and from another cell.
-LossDifferences from_full(const CellResult& result);
-LossDifferences from_other(const CellResult& result, const CellResult& other);
+/// Return the differences of a configuration from the full cache (`nll` only) and from another configuration.
+LossDifferences from_full(const ConfigurationResult& result);
+LossDifferences from_other(const ConfigurationResult& result, const ConfigurationResult& other);
 
 /// Returns a mean difference as a ratio, with the 95 % interval of Student's t over the samples. The mean is clamped to
 /// [1e-299, 1e299]. There is no interval with one sample, or if the interval ends above that range.

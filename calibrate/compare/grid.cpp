@@ -30,17 +30,17 @@ bool is_refusal(const Error& error) noexcept {
   return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
 }
 
-class CellMaker {
+class ConfigurationMaker {
  public:
-  CellMaker(const CompareGrid& grid, const ModelConfig& model)
+  ConfigurationMaker(const CompareGrid& grid, const ModelConfig& model)
       : grid_(grid), model_(model), shape_(cache_shape(model)) {}
 
-  std::vector<CompareCell> cells() {
+  std::vector<Configuration> configurations() {
     for (const std::string& name : grid_.methods) {
       const Method& method = *find_method(name);
       for (const std::string& type : kv_types_of(grid_, method)) add(method, type);
     }
-    return std::move(cells_);
+    return std::move(configurations_);
   }
 
  private:
@@ -60,53 +60,54 @@ class CellMaker {
 
   void add_fixed(CacheSizes& sizes, const Method& method, const std::string& type, const Json& base,
                  const Json& fixed) {
-    CompareCell cell{cell_label(with_settings(std::string(method.name), fixed), type), std::string(method.name), type,
-                     0, base};
-    cell.settings.update(fixed);
+    Configuration one{configuration_label(with_settings(std::string(method.name), fixed), type),
+                      std::string(method.name), type, 0, base};
+    one.settings.update(fixed);
     double share = 0;
     try {
-      share = static_cast<double>(sizes.total(cell.settings)) / static_cast<double>(sizes.full());
+      share = static_cast<double>(sizes.total(one.settings)) / static_cast<double>(sizes.full());
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
-      cell.error = error.what();
-      cell.budget = grid_.budgets.front();
-      cells_.push_back(std::move(cell));
+      one.error = error.what();
+      one.budget = grid_.budgets.front();
+      configurations_.push_back(std::move(one));
       return;
     }
     if (share >= 1) return;
-    cell.budget = min_holding(grid_.budgets, share);
-    if (cell.budget == 0) {
-      cell.budget = grid_.budgets.front();
-      cell.needs = share;
-      cell.error = "needs " + percent(share);
+    one.budget = min_holding(grid_.budgets, share);
+    if (one.budget == 0) {
+      one.budget = grid_.budgets.front();
+      one.needs = share;
+      one.error = "needs " + percent(share);
     }
-    cells_.push_back(std::move(cell));
+    configurations_.push_back(std::move(one));
   }
 
   void add_sized(CacheSizes& sizes, const Method& method, const std::string& type, const Json& base, double budget) {
-    CompareCell cell{cell_label(std::string(method.name), type), std::string(method.name), type, budget, base};
+    Configuration one{configuration_label(std::string(method.name), type), std::string(method.name), type, budget,
+                      base};
     const auto full = static_cast<double>(sizes.full());
     try {
       const std::optional<Json> fitted = sizes.fitted(base, static_cast<std::size_t>(budget * full));
       if (fitted && keeps_everything(method, *fitted, grid_.tokens))
         return;  // the storage type alone reaches the budget
       if (fitted) {
-        cell.settings = *fitted;
+        one.settings = *fitted;
       } else {
-        cell.needs = static_cast<double>(sizes.least(base)) / full;
-        cell.error = "needs " + percent(cell.needs);
+        one.needs = static_cast<double>(sizes.least(base)) / full;
+        one.error = "needs " + percent(one.needs);
       }
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;
-      cell.error = error.what();
+      one.error = error.what();
     }
-    cells_.push_back(std::move(cell));
+    configurations_.push_back(std::move(one));
   }
 
   const CompareGrid& grid_;
   const ModelConfig& model_;
   CacheShape shape_;
-  std::vector<CompareCell> cells_;
+  std::vector<Configuration> configurations_;
 };
 
 }  // namespace
@@ -124,13 +125,13 @@ Json type_settings(const std::string& type) {
   return {{"type_k", type.substr(0, slash)}, {"type_v", type.substr(slash + 1)}};
 }
 
-std::string cell_label(const std::string& method, const std::string& type) {
+std::string configuration_label(const std::string& method, const std::string& type) {
   if (type.empty()) return method;
   return method == "full" ? type : method + " + " + type;
 }
 
-std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model) {
-  return CellMaker(grid, model).cells();
+std::vector<Configuration> grid_configurations(const CompareGrid& grid, const ModelConfig& model) {
+  return ConfigurationMaker(grid, model).configurations();
 }
 
 std::vector<std::string> kv_types_of(const CompareGrid& grid, const Method& method) {

@@ -11,7 +11,7 @@
 namespace kvs {
 
 /// One cache of a comparison: a method with a storage type at a budget.
-struct CompareCell {
+struct Configuration {
   std::string label;      // "lagkv + q8_0"
   std::string method;     // of all_methods(), or elitekv
   std::string type = {};  // as in --types; empty: the method's own rows
@@ -19,7 +19,7 @@ struct CompareCell {
   double budget = 0;
   Json settings = Json::object();
   std::string config = {};                // file with the method's other parameters
-  std::string error = {};                 // why the cell has no settings
+  std::string error = {};                 // why the configuration has no settings
   double needs = 0;                       // if the size is the error: the smallest share of the full cache's bytes
   bool calibrated = false;                // settings were chosen on a text
   std::size_t shared_bytes = 0;           // shared by all sequences, in addition to the bytes of each
@@ -42,17 +42,18 @@ double min_holding(std::span<const double> budgets, double share);
 /// Returns the parameters that store rows as `type`.
 Json type_settings(const std::string& type);
 /// Returns "method + type".
-std::string cell_label(const std::string& method, const std::string& type);
+std::string configuration_label(const std::string& method, const std::string& type);
 
-/// Returns a cell for each method, storage type and budget, with the settings that fill the budget (CacheSizes::fitted)
-/// and defaults for other parameters. A cache of one fixed size (`full` with a storage type, KIVI's bits, GQA's heads)
-/// gives one cell, at the smallest budget that holds it. There is no cell for a cache that holds no fewer bytes than
-/// the full cache, or for a method whose storage type alone reaches the budget.
-std::vector<CompareCell> compare_cells(const CompareGrid& grid, const ModelConfig& model);
+/// Returns a configuration for each method, storage type and budget, with the settings that fill the budget
+/// (CacheSizes::fitted) and defaults for other parameters. A cache of one fixed size (`full` with a storage type,
+/// KIVI's bits, GQA's heads) gives one configuration, at the smallest budget that holds it. There is no configuration
+/// for a cache that holds no fewer bytes than the full cache, or for a method whose storage type alone reaches the
+/// budget.
+std::vector<Configuration> grid_configurations(const CompareGrid& grid, const ModelConfig& model);
 
-/// Returns the storage types of a method's cells. The first is none.
+/// Returns the storage types of a method's configurations. The first is none.
 std::vector<std::string> kv_types_of(const CompareGrid& grid, const Method& method);
-/// Returns the settings that all cells of a method and storage type have in common.
+/// Returns the settings that all configurations of a method and storage type have in common.
 Json common_settings(const CompareGrid& grid, const Method& method, const std::string& type);
 /// Returns true if the settings give the method its maximum size, so that nothing of a document is dropped.
 bool keeps_everything(const Method& method, const Json& settings, std::size_t tokens);

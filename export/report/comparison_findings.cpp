@@ -15,29 +15,29 @@ namespace {
 constexpr double kUseless = 1.0;
 constexpr std::size_t kMaxNamed = 4;  // methods in a sentence
 
-bool is_measured(const ComparedCell& cell) { return cell.loss && cell.loss->ratio.ppl && !cell.error; }
-double change_of(const ComparedCell& cell) { return *cell.loss->ratio.change(); }
+bool is_measured(const ComparedConfiguration& one) { return one.loss && one.loss->ratio.ppl && !one.error; }
+double change_of(const ComparedConfiguration& one) { return *one.loss->ratio.change(); }
 
-/// Returns the maximum number of documents of a cell. Cells with fewer documents cannot be compared with it.
-std::size_t max_documents(std::span<const ComparedCell* const> cells) {
+/// Returns the maximum number of documents of a configuration. Others with fewer cannot be compared with it.
+std::size_t max_documents(std::span<const ComparedConfiguration* const> configurations) {
   std::size_t most = 0;
-  for (const ComparedCell* cell : cells)
-    if (!cell->stopped) most = std::max(most, cell->documents);
+  for (const ComparedConfiguration* one : configurations)
+    if (!one->stopped) most = std::max(most, one->documents);
   return most;
 }
 
-/// Returns the measured cells of a budget, least divergence first.
-std::vector<const ComparedCell*> measured_cells(const ComparisonResult& result, double budget) {
-  std::vector<const ComparedCell*> cells;
-  for (const ComparedCell& cell : result.cells)
-    if (cell.budget == budget && is_measured(cell)) cells.push_back(&cell);
-  std::ranges::stable_sort(cells, {}, [](const ComparedCell* cell) { return cell->loss->kl; });
-  return cells;
+/// Returns the measured configurations of a budget, least divergence first.
+ComparedList measured_configurations(const ComparisonResult& result, double budget) {
+  ComparedList configurations;
+  for (const ComparedConfiguration& one : result.configurations)
+    if (one.budget == budget && is_measured(one)) configurations.push_back(&one);
+  std::ranges::stable_sort(configurations, {}, [](const ComparedConfiguration* one) { return one->loss->kl; });
+  return configurations;
 }
 
-/// Returns the change of perplexity of a cell with its interval.
-std::string cost_of(const ComparedCell& cell) {
-  return loss_words(cell) + (!cell.loss->ratio.interval && cell.documents == 1 ? " (one document, no interval)" : "");
+/// Returns the change of perplexity of a configuration with its interval.
+std::string cost_of(const ComparedConfiguration& one) {
+  return loss_words(one) + (!one.loss->ratio.interval && one.documents == 1 ? " (one document, no interval)" : "");
 }
 
 /// Returns a budget in words: "half", "a quarter", "34.4 %".
@@ -52,15 +52,15 @@ std::string size_words(double budget) {
 std::string at_budget(const ComparisonResult& result, double budget) {
   std::string usable, useless;
   std::size_t named = 0;
-  const auto cells = measured_cells(result, budget);
-  const std::size_t documents = max_documents(cells);
-  for (const ComparedCell* cell : cells) {
-    if (change_of(*cell) > kUseless) {
-      useless += (useless.empty() ? "" : ", ") + spoken(cell->label) + " (" + shown_change(change_of(*cell)) +
-                 (cell->documents < documents ? ", on " + counted(cell->documents, "document") : "") + ")";
-    } else if (!cell->stopped && cell->documents == documents && named++ < kMaxNamed) {
+  const auto configurations = measured_configurations(result, budget);
+  const std::size_t documents = max_documents(configurations);
+  for (const ComparedConfiguration* one : configurations) {
+    if (change_of(*one) > kUseless) {
+      useless += (useless.empty() ? "" : ", ") + spoken(one->label) + " (" + shown_change(change_of(*one)) +
+                 (one->documents < documents ? ", on " + counted(one->documents, "document") : "") + ")";
+    } else if (!one->stopped && one->documents == documents && named++ < kMaxNamed) {
       const bool first = named == 1;
-      usable += (first ? "perplexity changes with " : ", with ") + spoken(cell->label) + " by " + cost_of(*cell);
+      usable += (first ? "perplexity changes with " : ", with ") + spoken(one->label) + " by " + cost_of(*one);
     }
   }
   if (!useless.empty()) useless = "not usable on this model without training: " + useless;
@@ -73,14 +73,14 @@ std::string at_budget(const ComparisonResult& result, double budget) {
 /// Compares calibrated settings with the papers' settings at the same bytes.
 std::string gained(const ComparisonResult& result) {
   std::size_t pairs = 0, better = 0, clear = 0;
-  const ComparedCell* best = nullptr;
-  for (const ComparedCell& cell : result.cells) {
-    if (!cell.over_standard || !is_measured(cell)) continue;
-    const SampledRatio& ppl = cell.over_standard->ppl;
+  const ComparedConfiguration* best = nullptr;
+  for (const ComparedConfiguration& one : result.configurations) {
+    if (!one.over_standard || !is_measured(one)) continue;
+    const SampledRatio& ppl = one.over_standard->ppl;
     ++pairs;
     better += ppl.mean < 1 ? 1 : 0;
     clear += ppl.interval && ppl.interval->second < 1 ? 1 : 0;
-    if (change_of(cell) <= kUseless && (best == nullptr || ppl.mean < best->over_standard->ppl.mean)) best = &cell;
+    if (change_of(one) <= kUseless && (best == nullptr || ppl.mean < best->over_standard->ppl.mean)) best = &one;
   }
   if (pairs == 0) return "";
   const std::string words = "Calibration beats the settings of the paper in " + shown_count(better) + " of " +

@@ -24,12 +24,12 @@ Cell count_cell(std::size_t count) { return {shown_count(count), static_cast<dou
 Cell change_cell(const std::optional<double>& change) {
   return cell_of(change, [](double by) { return shown_change(by); });
 }
-Cell budget_cell(const ComparedCell& cell) { return cell.budget > 0 ? share_cell(cell.budget) : Cell::missing(); }
-Cell held_cell(const ComparedCell& cell) {
-  return cell.loss ? bytes_cell(cell.loss->bytes_ratio, static_cast<double>(cell.shared_bytes)) : Cell::missing();
+Cell budget_cell(const ComparedConfiguration& one) { return one.budget > 0 ? share_cell(one.budget) : Cell::missing(); }
+Cell held_cell(const ComparedConfiguration& one) {
+  return one.loss ? bytes_cell(one.loss->bytes_ratio, static_cast<double>(one.shared_bytes)) : Cell::missing();
 }
-Cell loss_cell(const ComparedCell& cell) {
-  return cell.loss ? change_cell(cell.loss->ratio.change()) : Cell::missing();
+Cell loss_cell(const ComparedConfiguration& one) {
+  return one.loss ? change_cell(one.loss->ratio.change()) : Cell::missing();
 }
 
 std::string parts_note(Samples over) { return over == Samples::kParts ? " (parts)" : ""; }
@@ -40,9 +40,9 @@ Cell sampled_cell(const Range& interval, Samples over) {
   if (interval) cell.words += parts_note(over);
   return cell;
 }
-Cell loss_interval(const ComparedCell& cell) {
-  if (!cell.loss || !cell.loss->ratio.ppl) return Cell::missing();
-  return sampled_cell(cell.loss->ratio.change_interval(), cell.loss->ratio.over);
+Cell loss_interval(const ComparedConfiguration& one) {
+  if (!one.loss || !one.loss->ratio.ppl) return Cell::missing();
+  return sampled_cell(one.loss->ratio.change_interval(), one.loss->ratio.over);
 }
 
 /// Returns in words which samples the intervals of a column are over.
@@ -52,57 +52,57 @@ std::string samples_of(const std::vector<Samples>& over) {
   return parts == over.size() ? "over parts of documents" : "over documents, or where it says so over their parts";
 }
 
-std::string samples_of(const std::vector<const ComparedCell*>& cells) {
+std::string samples_of(const ComparedList& configurations) {
   std::vector<Samples> over;
-  for (const ComparedCell* cell : cells)
-    if (cell->loss && cell->loss->ratio.interval) over.push_back(cell->loss->ratio.over);
+  for (const ComparedConfiguration* one : configurations)
+    if (one->loss && one->loss->ratio.interval) over.push_back(one->loss->ratio.over);
   return samples_of(over);
 }
 
-/// Returns in words which samples the intervals of relative losses are over. @param loss  member of a cell
-std::string samples_of(const std::vector<const ComparedCell*>& cells, std::optional<RelativeLoss> ComparedCell::*loss) {
+/// Returns in words which samples the intervals of relative losses are over. @param loss  member of a configuration
+std::string samples_of(const ComparedList& configurations, std::optional<RelativeLoss> ComparedConfiguration::*loss) {
   std::vector<Samples> over;
-  for (const ComparedCell* cell : cells)
-    if (const auto& found = cell->*loss; found && (found->ppl.interval || found->kl.interval))
+  for (const ComparedConfiguration* one : configurations)
+    if (const auto& found = one->*loss; found && (found->ppl.interval || found->kl.interval))
       over.push_back(found->ppl.over);
   return samples_of(over);
 }
 
-std::string told_cell(const ComparedCell& cell) {
-  const std::string settings = settings_of(cell);
-  return "KL divergence " + shown(cell.loss->kl) + (cell.loss->ratio.ppl ? ", perplexity " + loss_words(cell) : "") +
-         (settings.empty() ? "" : "; " + settings) + "; " + (cell.calibrated ? "calibrated, " : "") +
-         counted(cell.documents, "document");
+std::string told(const ComparedConfiguration& one) {
+  const std::string settings = settings_of(one);
+  return "KL divergence " + shown(one.loss->kl) + (one.loss->ratio.ppl ? ", perplexity " + loss_words(one) : "") +
+         (settings.empty() ? "" : "; " + settings) + "; " + (one.calibrated ? "calibrated, " : "") +
+         counted(one.documents, "document");
 }
 
-/// Returns the ratio of a cell's divergence to the divergence of the budget's best cache, with its interval.
-Cell times_best(const ComparedCell& cell) {
-  if (!cell.over_best) return Cell::missing();
-  const SampledRatio& kl = cell.over_best->kl;
+/// Returns the ratio of a configuration's divergence to the divergence of the budget's best cache, with its interval.
+Cell times_best(const ComparedConfiguration& one) {
+  if (!one.over_best) return Cell::missing();
+  const SampledRatio& kl = one.over_best->kl;
   std::string words = "×\u00A0" + shown(kl.mean);
   if (kl.interval)
     words += " (" + shown(kl.interval->first) + " to " + shown(kl.interval->second) + ")" +
-             parts_note(cell.over_best->ppl.over);
+             parts_note(one.over_best->ppl.over);
   return {words, kl.mean - 1};
 }
 
-std::string state_of(const ComparedCell& cell) {
-  if (cell.error) return *cell.error;
-  const std::string fate = cell.front ? "front" : cell.stopped ? "stopped early" : "";
-  return (cell.calibrated ? "calibrated" : "") + std::string(cell.calibrated && !fate.empty() ? ", " : "") + fate;
+std::string state_of(const ComparedConfiguration& one) {
+  if (one.error) return *one.error;
+  const std::string fate = one.pareto_front ? "front" : one.stopped ? "stopped early" : "";
+  return (one.calibrated ? "calibrated" : "") + std::string(one.calibrated && !fate.empty() ? ", " : "") + fate;
 }
 
-Markup cells_table(const std::string& caption, const std::vector<const ComparedCell*>& cells,
-                   const std::optional<ComparisonSpeeds>& speeds) {
+Markup configurations_table(const std::string& caption, const ComparedList& configurations,
+                            const std::optional<ComparisonSpeeds>& speeds) {
   Table table(caption, {{"Cache", false},
                         {"Budget"},
                         {"Bytes", true, "of the full cache"},
                         {"Perplexity", true, "change from the full cache's"},
-                        {"95\u00A0%", true, "interval of the change, " + samples_of(cells)},
+                        {"95\u00A0%", true, "interval of the change, " + samples_of(configurations)},
                         {"KL", true, "divergence from the full cache's predictions, nats a token"},
                         {"KL × best", true,
                          "relative to the best cache of the budget, with its 95\u00A0% interval, paired " +
-                             samples_of(cells, &ComparedCell::over_best)},
+                             samples_of(configurations, &ComparedConfiguration::over_best)},
                         {"Top-1", true, "tokens with the full cache's first choice"},
                         {"Retrieval", true, "questions answered"},
                         {"Log-lik.", true, "of the right answers, nats a token"},
@@ -110,49 +110,51 @@ Markup cells_table(const std::string& caption, const std::vector<const ComparedC
                         {"Documents", true, "on which it was scored"},
                         {"Note", false},
                         {"Settings", false}});
-  for (const ComparedCell* const one : cells) {
-    const ComparedCell& cell = *one;
-    table.row({cell.label, budget_cell(cell), held_cell(cell), loss_cell(cell), loss_interval(cell),
-               cell.loss ? number_cell(cell.loss->kl) : Cell::missing(), times_best(cell),
-               cell.loss ? share_cell(cell.loss->top1) : Cell::missing(),
-               cell.retrieval ? share_cell(cell.retrieval->accuracy) : Cell::missing(),
-               cell.retrieval ? number_cell(cell.retrieval->log_likelihood) : Cell::missing(),
-               cell_of(speed_of(cell, speeds), [](double speed) { return shown(speed); }), count_cell(cell.documents),
-               words_or_dash(state_of(cell)), words_or_dash(settings_of(cell))},
-              cell.front     ? "front-row"
-              : cell.stopped ? "stopped"
-                             : "");
+  for (const ComparedConfiguration* const compared : configurations) {
+    const ComparedConfiguration& one = *compared;
+    table.row({one.label, budget_cell(one), held_cell(one), loss_cell(one), loss_interval(one),
+               one.loss ? number_cell(one.loss->kl) : Cell::missing(), times_best(one),
+               one.loss ? share_cell(one.loss->top1) : Cell::missing(),
+               one.retrieval ? share_cell(one.retrieval->accuracy) : Cell::missing(),
+               one.retrieval ? number_cell(one.retrieval->log_likelihood) : Cell::missing(),
+               cell_of(speed_of(one, speeds), [](double speed) { return shown(speed); }), count_cell(one.documents),
+               words_or_dash(state_of(one)), words_or_dash(settings_of(one))},
+              one.pareto_front ? "front-row"
+              : one.stopped    ? "stopped"
+                               : "");
   }
   return table.markup();
 }
 
-/// Returns the caption of a table of cells that were scored on fewer documents than others: cells that were stopped, or
-/// that had no time left.
-std::string fewer_caption(const std::vector<const ComparedCell*>& cells) {
-  return std::string(std::ranges::all_of(cells, &ComparedCell::stopped) ? "Stopped after " : "Scored on ") +
-         counted(cells.front()->documents, "document") +
+/// Returns the caption of a table of configurations that were scored on fewer documents than others: configurations
+/// that were stopped, or that had no time left.
+std::string fewer_caption(const ComparedList& configurations) {
+  return std::string(std::ranges::all_of(configurations, &ComparedConfiguration::stopped) ? "Stopped after "
+                                                                                          : "Scored on ") +
+         counted(configurations.front()->documents, "document") +
          ": these numbers compare with one another alone, not with those of more documents";
 }
 
-/// Returns a table for each number of documents, as cells can only be compared on equally many documents.
-Markup cells_tables(const ComparisonResult& result, const std::optional<ComparisonSpeeds>& speeds) {
+/// Returns a table for each number of documents, as configurations can only be compared on equally many documents.
+Markup configurations_tables(const ComparisonResult& result, const std::optional<ComparisonSpeeds>& speeds) {
   Markup tables;
   const auto groups = alike(result);
-  for (const auto& cells : groups) {
-    const std::size_t scored = cells.front()->documents;
-    const std::string caption = scored == 0                 ? "Not scored"
-                                : &cells == &groups.front() ? "Caches scored on " + documents_of(result, scored)
-                                                            : fewer_caption(cells);
-    tables += cells_table(caption, cells, speeds);
+  for (const auto& configurations : groups) {
+    const std::size_t scored = configurations.front()->documents;
+    const std::string caption = scored == 0 ? "Not scored"
+                                : &configurations == &groups.front()
+                                    ? "Caches scored on " + documents_of(result, scored)
+                                    : fewer_caption(configurations);
+    tables += configurations_table(caption, configurations, speeds);
   }
   return tables;
 }
 
 Markup gains_table(const ComparisonResult& result) {
-  std::vector<const ComparedCell*> cells;
-  for (const ComparedCell& cell : result.cells)
-    if (cell.over_standard) cells.push_back(&cell);
-  const std::string samples = samples_of(cells, &ComparedCell::over_standard);
+  ComparedList configurations;
+  for (const ComparedConfiguration& one : result.configurations)
+    if (one.over_standard) configurations.push_back(&one);
+  const std::string samples = samples_of(configurations, &ComparedConfiguration::over_standard);
   Table table("Calibrated settings against those of the paper, at the same bytes",
               {{"Cache", false},
                {"Budget"},
@@ -161,9 +163,9 @@ Markup gains_table(const ComparisonResult& result) {
                {"KL change", true, "of the divergence from the full cache's predictions"},
                {"95\u00A0% of KL", true, "interval of that change, paired " + samples},
                {"Documents", true, "that both were scored on"}});
-  for (const ComparedCell* const cell : cells) {
-    const auto& [documents, ppl, kl] = *cell->over_standard;
-    table.row({cell->label, budget_cell(*cell), change_cell(ppl.mean - 1),
+  for (const ComparedConfiguration* const one : configurations) {
+    const auto& [documents, ppl, kl] = *one->over_standard;
+    table.row({one->label, budget_cell(*one), change_cell(ppl.mean - 1),
                sampled_cell(as_change(ppl.interval), ppl.over), change_cell(kl.mean - 1),
                sampled_cell(as_change(kl.interval), ppl.over), count_cell(documents)});
   }
@@ -188,39 +190,39 @@ bool ends_in(const std::filesystem::path& named, const std::filesystem::path& pa
   return !path.empty();
 }
 
-/// Returns the config of a cell among the inputs, or nullptr.
-const Output* config_of(const ComparedCell& cell, const Output& comparison, const ReportInputs& inputs) {
-  if (!cell.config) return nullptr;
+/// Returns the config of a configuration among the inputs, or nullptr.
+const Output* config_of(const ComparedConfiguration& one, const Output& comparison, const ReportInputs& inputs) {
+  if (!one.config) return nullptr;
   const Output* moved = nullptr;
   for (const Output* config : inputs.of(OutputKind::kConfig)) {
-    if (is_same_path(config->path, *cell.config)) return config;
-    if (ends_in(*cell.config, config->path.lexically_relative(comparison.path.parent_path()))) moved = config;
+    if (is_same_path(config->path, *one.config)) return config;
+    if (ends_in(*one.config, config->path.lexically_relative(comparison.path.parent_path()))) moved = config;
   }
   return moved;
 }
 
-/// Returns a table of the chosen cells by the share that each was chosen for.
+/// Returns a table of the chosen configurations by the share that each was chosen for.
 template <class Choice>
 Markup winners_table(const ComparisonResult& result, const std::vector<Choice>& choices, double Choice::*share,
                      const char* caption, const char* named) {
-  std::vector<const ComparedCell*> cells;
+  ComparedList configurations;
   for (const Choice& choice : choices)
-    if (choice.cell) cells.push_back(&result.cells[*choice.cell]);
-  if (cells.empty()) return {};
+    if (choice.configuration) configurations.push_back(&result.configurations[*choice.configuration]);
+  if (configurations.empty()) return {};
   Table table(caption, {{named},
                         {"Cache", false},
                         {"Bytes"},
                         {"Perplexity"},
-                        {"95\u00A0%", true, "interval of the change, " + samples_of(cells)},
+                        {"95\u00A0%", true, "interval of the change, " + samples_of(configurations)},
                         {"Retrieval"},
                         {"Settings", false},
                         {"Config", false}});
   for (const Choice& choice : choices) {
-    if (!choice.cell) continue;
-    const ComparedCell& cell = result.cells[*choice.cell];
-    table.row({share_cell(choice.*share), cell.label, held_cell(cell), loss_cell(cell), loss_interval(cell),
-               cell.retrieval ? share_cell(cell.retrieval->accuracy) : Cell::missing(),
-               words_or_dash(settings_of(cell)), words_or_dash(cell.config.value_or(""))});
+    if (!choice.configuration) continue;
+    const ComparedConfiguration& one = result.configurations[*choice.configuration];
+    table.row({share_cell(choice.*share), one.label, held_cell(one), loss_cell(one), loss_interval(one),
+               one.retrieval ? share_cell(one.retrieval->accuracy) : Cell::missing(), words_or_dash(settings_of(one)),
+               words_or_dash(one.config.value_or(""))});
   }
   return table.markup();
 }
@@ -228,12 +230,12 @@ Markup winners_table(const ComparisonResult& result, const std::vector<Choice>& 
 Markup winners(const ComparisonResult& result, const Output& output, const ReportInputs& inputs) {
   std::set<std::size_t> chosen;
   for (const BestChoice& best : result.best)
-    if (best.cell) chosen.insert(*best.cell);
+    if (best.configuration) chosen.insert(*best.configuration);
   for (const SmallestChoice& smallest : result.smallest)
-    if (smallest.cell) chosen.insert(*smallest.cell);
+    if (smallest.configuration) chosen.insert(*smallest.configuration);
   Markup commands;
   for (const std::size_t n : chosen)
-    if (const Output* config = config_of(result.cells[n], output, inputs))
+    if (const Output* config = config_of(result.configurations[n], output, inputs))
       commands += element("dt", config->name) +
                   element("dd", element("code", config->root().at("calibration").at("command").string()));
   if (!commands.empty())
@@ -245,7 +247,7 @@ Markup winners(const ComparisonResult& result, const Output& output, const Repor
 }
 
 Markup comparison_figure(const ComparisonResult& result, std::size_t number) {
-  const std::vector<TradePoint> points = trade_points(result, told_cell);
+  const std::vector<TradePoint> points = trade_points(result, told);
   if (points.empty()) return {};
   const std::string extent = documents_of(result, result.max_documents()) + " of " + shown_count(result.tokens) +
                              " tokens" +
@@ -269,7 +271,7 @@ Section comparison_section(const ReportInputs& inputs) {
     const auto result = from_json<ComparisonResult>(output->root());
     if (outputs.size() > 1) section.body += heading(output->name);
     section.body += winners(result, *output, inputs) + comparison_figure(result, number++) +
-                    cells_tables(result, speeds_of(result, *output, inputs)) + gains_table(result);
+                    configurations_tables(result, speeds_of(result, *output, inputs)) + gains_table(result);
     const std::string lead = outputs.size() > 1 ? output->name + ": " : "";
     for (const std::string& finding : comparison_findings(result)) section.findings.push_back(lead + finding);
   }

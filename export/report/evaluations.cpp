@@ -73,7 +73,7 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
     if (one.result.parameters) point.told += "; " + one.settings();
     points.push_back(std::move(point));
   }
-  mark_front(points);
+  mark_pareto_front(points);
   return points;
 }
 

@@ -12,50 +12,50 @@ namespace {
 /// Formats the start of a line: "  q8_0                              ".
 std::string label_text(const std::string& label) { return text_of("  %-34s", label.c_str()); }
 
-std::string cell_line(const ComparedCell& cell) {
-  std::string text = label_text(cell.label);
-  if (!cell.loss) return text + cell.error.value_or("") + '\n';
-  const auto& [bytes_ratio, tokens, ppl, nll, kl, top1, ratio] = *cell.loss;
+std::string configuration_line(const ComparedConfiguration& one) {
+  std::string text = label_text(one.label);
+  if (!one.loss) return text + one.error.value_or("") + '\n';
+  const auto& [bytes_ratio, tokens, ppl, nll, kl, top1, ratio] = *one.loss;
   text += text_of("%6.1f %%  %9s %8.4f  %5.1f %%", 100 * bytes_ratio, times_text(ratio).c_str(), kl, 100 * top1);
   text += ratio.interval ? text_of("  %8s–%-8s", number_text("%.4f", ratio.interval->first).c_str(),
                                    number_text("%.4f", ratio.interval->second).c_str())
                          : std::string(20, ' ');
-  text += text_of(" %3zu", cell.documents);
-  if (const auto& loss = cell.over_best) {
+  text += text_of(" %3zu", one.documents);
+  if (const auto& loss = one.over_best) {
     text += text_of("  × %.3g", loss->kl.mean);
     if (const auto& range = loss->kl.interval) text += text_of(" (%.3g–%.3g)", range->first, range->second);
   }
-  if (cell.front) text += "  front";
-  if (cell.stopped) text += "  stopped";
+  if (one.pareto_front) text += "  front";
+  if (one.stopped) text += "  stopped";
   return text + '\n';
 }
 
-/// Formats the cells, ordered by budget, documents and divergence.
-std::string cells_text(const ComparisonResult& result) {
-  std::vector<const ComparedCell*> order;
-  for (const ComparedCell& cell : result.cells) order.push_back(&cell);
-  std::ranges::stable_sort(order, {}, [](const ComparedCell* cell) {
-    return std::tuple(-cell->budget, -static_cast<std::int64_t>(cell->documents), cell->loss ? cell->loss->kl : 0);
+/// Formats the configurations, ordered by budget, documents and divergence.
+std::string configurations_text(const ComparisonResult& result) {
+  std::vector<const ComparedConfiguration*> order;
+  for (const ComparedConfiguration& one : result.configurations) order.push_back(&one);
+  std::ranges::stable_sort(order, {}, [](const ComparedConfiguration* one) {
+    return std::tuple(-one->budget, -static_cast<std::int64_t>(one->documents), one->loss ? one->loss->kl : 0);
   });
   std::string text = text_of("  %-34s%8s  %9s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "top 1",
                              "95 % of the ratio", "doc", "KL × best's (95 %)");
   text += text_of("bytes of documents of %zu tokens\n", result.tokens);
   double budget = 0;
-  for (const ComparedCell* cell : order) {
-    if (cell->budget != budget) text += text_of("budget %.3g %%\n", 100 * cell->budget);
-    budget = cell->budget;
-    text += cell_line(*cell);
+  for (const ComparedConfiguration* one : order) {
+    if (one->budget != budget) text += text_of("budget %.3g %%\n", 100 * one->budget);
+    budget = one->budget;
+    text += configuration_line(*one);
   }
   return text;
 }
 
 /// Describes the bytes that all sequences share.
-std::string shared_text(const std::vector<ComparedCell>& cells) {
+std::string shared_text(const std::vector<ComparedConfiguration>& configurations) {
   std::string text;
-  for (const ComparedCell& cell : cells) {
-    if (cell.shared_bytes == 0 || !cell.loss) continue;
-    text += (text.empty() ? "held once for all sequences, beside these bytes: " : ", ") + cell.label +
-            text_of(" %.3g MB", 1e-6 * static_cast<double>(cell.shared_bytes));
+  for (const ComparedConfiguration& one : configurations) {
+    if (one.shared_bytes == 0 || !one.loss) continue;
+    text += (text.empty() ? "held once for all sequences, beside these bytes: " : ", ") + one.label +
+            text_of(" %.3g MB", 1e-6 * static_cast<double>(one.shared_bytes));
   }
   return text.empty() ? text : text + '\n';
 }
@@ -69,15 +69,15 @@ std::string choices_text(const ComparisonResult& result) {
   return result.left_out.verdict ? text + *result.left_out.verdict + '\n' : text;
 }
 
-std::string gains_text(const std::vector<ComparedCell>& cells) {
+std::string gains_text(const std::vector<ComparedConfiguration>& configurations) {
   const auto of = [](const SampledRatio& ratio) {
     return text_of("%7.4f", ratio.mean) +
            (ratio.interval ? interval_text(ratio.interval, "%.4f") : std::string(18, ' '));
   };
   std::string text;
-  for (const ComparedCell& cell : cells)
-    if (const auto& gain = cell.over_standard)
-      text += label_text(cell.label) + text_of("%6.1f %%  ", 100 * cell.budget) + of(gain->ppl) + "  " + of(gain->kl) +
+  for (const ComparedConfiguration& one : configurations)
+    if (const auto& gain = one.over_standard)
+      text += label_text(one.label) + text_of("%6.1f %%  ", 100 * one.budget) + of(gain->ppl) + "  " + of(gain->kl) +
               text_of(" %3zu\n", gain->documents);
   return text.empty() ? text
                       : "calibrated, relative to the paper's settings: budget, perplexity, KL, documents\n" + text;
@@ -92,18 +92,18 @@ std::string retrieval_text(const ComparisonResult& result) {
   };
   std::string text = full->task + text_of(", %zu question%s", full->questions, full->questions == 1 ? "" : "s") +
                      ": bytes, accuracy, log-likelihood of the answer per token\n" + answers("full cache", 1, *full);
-  for (const ComparedCell& cell : result.cells)
-    if (cell.retrieval && cell.loss) text += answers(cell.label, cell.loss->bytes_ratio, *cell.retrieval);
+  for (const ComparedConfiguration& one : result.configurations)
+    if (one.retrieval && one.loss) text += answers(one.label, one.loss->bytes_ratio, *one.retrieval);
   return text;
 }
 
 std::string speeds_text(const std::optional<ComparisonSpeeds>& speeds) {
-  if (!speeds || speeds->cells.empty()) return "";
+  if (!speeds || speeds->configurations.empty()) return "";
   std::string text = text_of("decoding at a budget: tokens/s, as a multiple of the full cache's %.1f\n",
-                             speeds->cells.front().full_decode_tokens_per_second);
-  for (const ComparisonSpeeds::Cell& cell : speeds->cells)
-    text += label_text(cell.label) +
-            text_of("%6.1f %%  %7.1f  × %.2f\n", 100 * cell.budget, cell.decode_tokens_per_second, cell.ratio);
+                             speeds->configurations.front().full_decode_tokens_per_second);
+  for (const ComparisonSpeeds::Speed& one : speeds->configurations)
+    text += label_text(one.label) +
+            text_of("%6.1f %%  %7.1f  × %.2f\n", 100 * one.budget, one.decode_tokens_per_second, one.ratio);
   return text;
 }
 
@@ -127,44 +127,46 @@ void ScoredLoss::Ratio::check(const Ratio& ratio, const JsonCursor& json) {
     json.at("interval").fail("an interval around the ratio");
 }
 
-void ComparedCell::check(const ComparedCell& cell, const JsonCursor& json) {
-  if (cell.budget < 0) json.at("budget").fail("a number of at least 0");
-  if (cell.loss && cell.loss->bytes_ratio <= 0) json.at("bytes_ratio").fail("a number above 0");
+void ComparedConfiguration::check(const ComparedConfiguration& one, const JsonCursor& json) {
+  if (one.budget < 0) json.at("budget").fail("a number of at least 0");
+  if (one.loss && one.loss->bytes_ratio <= 0) json.at("bytes_ratio").fail("a number above 0");
 }
 
 void ComparisonResult::check(const ComparisonResult& result, const JsonCursor& json) {
-  const auto expect_cell = [&](const std::optional<std::size_t>& cell, const char* choices, std::size_t n) {
-    if (cell && *cell >= result.cells.size()) json.at(choices).at(n).at("cell").fail("the index of a cell");
+  const auto expect_indices = [&](const auto& choices, const char* name) {
+    for (std::size_t n = 0; n < choices.size(); ++n)
+      if (choices[n].configuration && *choices[n].configuration >= result.configurations.size())
+        json.at(name).at(n).at(json.has("cells") ? "cell" : "configuration").fail("the index of a configuration");
   };
-  for (std::size_t n = 0; n < result.best.size(); ++n) expect_cell(result.best[n].cell, "best", n);
-  for (std::size_t n = 0; n < result.smallest.size(); ++n) expect_cell(result.smallest[n].cell, "smallest", n);
+  expect_indices(result.best, "best");
+  expect_indices(result.smallest, "smallest");
 }
 
 std::size_t ComparisonResult::max_documents() const {
   std::size_t most = 0;
-  for (const ComparedCell& cell : cells) most = std::max(most, cell.documents);
+  for (const ComparedConfiguration& one : configurations) most = std::max(most, one.documents);
   return most;
 }
 
 std::string to_text(const ComparisonResult& result, const std::optional<ComparisonSpeeds>& speeds) {
-  return cells_text(result) + shared_text(result.cells) + choices_text(result) + gains_text(result.cells) +
-         retrieval_text(result) + speeds_text(speeds);
+  return configurations_text(result) + shared_text(result.configurations) + choices_text(result) +
+         gains_text(result.configurations) + retrieval_text(result) + speeds_text(speeds);
 }
 
 std::vector<TradePoint> trade_points(const ComparisonResult& result,
-                                     const std::function<std::string(const ComparedCell&)>& told) {
+                                     const std::function<std::string(const ComparedConfiguration&)>& told) {
   const std::size_t most = result.max_documents();
   std::vector<TradePoint> points;
-  for (const ComparedCell& cell : result.cells)
-    if (cell.loss && (cell.documents == most || cell.front))
-      points.push_back({.label = cell.label,
-                        .method = cell.method == "full" && cell.type ? "quantised alone" : cell.method,
-                        .stored = cell.type.has_value(),
-                        .bytes = cell.loss->bytes_ratio,
-                        .loss = cell.loss->kl,
-                        .told = told ? told(cell) : "",
+  for (const ComparedConfiguration& one : result.configurations)
+    if (one.loss && (one.documents == most || one.pareto_front))
+      points.push_back({.label = one.label,
+                        .method = one.method == "full" && one.type ? "quantised alone" : one.method,
+                        .stored = one.type.has_value(),
+                        .bytes = one.loss->bytes_ratio,
+                        .loss = one.loss->kl,
+                        .told = told ? told(one) : "",
                         .interval = {},
-                        .front = cell.front});
+                        .pareto_front = one.pareto_front});
   return points;
 }
 

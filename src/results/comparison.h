@@ -36,7 +36,7 @@ struct SampledRatio {
   bool is_clear() const { return is_above() || (interval && interval->second < 1); }
 };
 
-/// The losses of one cell relative to another cell, on the documents that both were scored on.
+/// The losses of one configuration relative to another configuration, on the documents that both were scored on.
 struct RelativeLoss {
   std::size_t documents = 0;
   SampledRatio ppl, kl;
@@ -58,7 +58,7 @@ struct Retrieval {
   }
 };
 
-/// The size and the losses of a cell's cache on the documents that it was scored on.
+/// The size and the losses of a configuration's cache on the documents that it was scored on.
 struct ScoredLoss {
   /// Perplexity divided by the full cache's perplexity.
   struct Ratio {
@@ -90,7 +90,7 @@ struct ScoredLoss {
 };
 
 /// One configuration of a cache at one budget.
-struct ComparedCell {
+struct ComparedConfiguration {
   std::string label, method;
   std::optional<std::string> type = {};  // storage type of the rows
   double budget = 0;                     // as a share of the full cache's bytes
@@ -99,28 +99,28 @@ struct ComparedCell {
   bool calibrated = false;
   std::size_t shared_bytes = 0;  // bytes shared by all sequences
   std::size_t documents = 0;     // number of documents that it was scored on
-  bool stopped = false, front = false;
+  bool stopped = false, pareto_front = false;
   std::optional<Retrieval> retrieval = {};
   std::optional<std::string> error = {};  // the reason for missing scores
   std::optional<double> needs = {};       // smallest possible share of the bytes, if it exceeds the budget
   std::optional<ScoredLoss> loss = {};
   std::optional<RelativeLoss> over_standard = {};  // calibrated settings relative to the paper's settings
-  std::optional<RelativeLoss> over_best = {};      // relative to the cell of least divergence at the same budget
+  std::optional<RelativeLoss> over_best = {};  // relative to the configuration of least divergence at the same budget
 
-  static void fields(auto& cell, auto&& field) {
-    field("label", cell.label)("method", cell.method)("type", cell.type)("budget", cell.budget)(
-        "settings", cell.settings)("config", cell.config)("calibrated", cell.calibrated)(
-        "shared_bytes", cell.shared_bytes)("documents", cell.documents)("stopped", cell.stopped)("front", cell.front)(
-        "retrieval", cell.retrieval)("error", cell.error)("needs", cell.needs);
-    field.inlined("bytes_ratio", cell.loss);
-    field("over_standard", cell.over_standard)("over_best", cell.over_best);
+  static void fields(auto& one, auto&& field) {
+    field("label", one.label)("method", one.method)("type", one.type)("budget", one.budget)("settings", one.settings)(
+        "config", one.config)("calibrated", one.calibrated)("shared_bytes", one.shared_bytes)(
+        "documents", one.documents)("stopped", one.stopped)("pareto_front", one.pareto_front, "front")(
+        "retrieval", one.retrieval)("error", one.error)("needs", one.needs);
+    field.inlined("bytes_ratio", one.loss);
+    field("over_standard", one.over_standard)("over_best", one.over_best);
   }
-  static void check(const ComparedCell& cell, const JsonCursor& json);
+  static void check(const ComparedConfiguration& one, const JsonCursor& json);
 };
 
-/// The best cell of a budget (docs/compare.md).
+/// The best configuration of a budget (docs/compare.md).
 struct BestChoice {
-  /// The divergence relative to the cell that the verdict names.
+  /// The divergence relative to the configuration that the verdict names.
   struct Evidence {
     SampledRatio ratio;
     std::size_t relative_to = 0;
@@ -131,7 +131,7 @@ struct BestChoice {
     }
   };
   double budget = 0;
-  std::optional<std::size_t> cell = {}, leader = {};
+  std::optional<std::size_t> configuration = {}, leader = {};
   std::size_t documents = 0;
   std::vector<std::size_t> alike = {};
   std::optional<Evidence> kl = {};
@@ -139,20 +139,22 @@ struct BestChoice {
   std::size_t unscored = 0;
 
   static void fields(auto& choice, auto&& field) {
-    field("budget", choice.budget)("cell", choice.cell)("leader", choice.leader)("documents", choice.documents)(
-        "alike", choice.alike)("kl", choice.kl)("verdict", choice.verdict)("unscored", choice.unscored);
+    field("budget", choice.budget)("configuration", choice.configuration, "cell")("leader", choice.leader)(
+        "documents", choice.documents)("alike", choice.alike)("kl", choice.kl)("verdict", choice.verdict)(
+        "unscored", choice.unscored);
   }
 };
 
-/// The smallest cell of the front whose loss of perplexity is at most `loss`.
+/// The smallest configuration of the front whose loss of perplexity is at most `loss`.
 struct SmallestChoice {
   double loss = 0;
-  std::optional<std::size_t> cell = {};
+  std::optional<std::size_t> configuration = {};
   std::size_t documents = 0;
   std::string verdict = {};
 
   static void fields(auto& choice, auto&& field) {
-    field("loss", choice.loss)("cell", choice.cell)("documents", choice.documents)("verdict", choice.verdict);
+    field("loss", choice.loss)("configuration", choice.configuration, "cell")("documents", choice.documents)(
+        "verdict", choice.verdict);
   }
 };
 
@@ -168,7 +170,7 @@ struct LeftOut {
   };
   std::vector<Calibration> calibrations = {};
   std::size_t unscored = 0,
-              shortened = 0;  // cells without scores; undominated cells scored on fewer documents
+              shortened = 0;  // configurations without scores; undominated configurations scored on fewer documents
   std::optional<std::string> verdict = {};
 
   static void fields(auto& left, auto&& field) {
@@ -206,7 +208,7 @@ struct ComparisonResult {
   std::size_t documents = 0, prefix = 0, tokens = 0;  // tokens: length of one document
   FullCache full = {};
   std::vector<double> budgets = {};  // descending
-  std::vector<ComparedCell> cells = {};
+  std::vector<ComparedConfiguration> configurations = {};
   std::vector<BestChoice> best = {};
   std::vector<SmallestChoice> smallest = {};
   LeftOut left_out = {};
@@ -218,43 +220,45 @@ struct ComparisonResult {
     field.absent_or("calibration_text_sha256", result.calibration_text_sha256);
     field.inlined(result.inputs);
     field("documents", result.documents)("prefix", result.prefix)("tokens", result.tokens)("full", result.full)(
-        "budgets", result.budgets)("cells", result.cells)("best", result.best)("smallest", result.smallest)(
-        "left_out", result.left_out)("timed", result.timed);
+        "budgets", result.budgets)("configurations", result.configurations, "cells")("best", result.best)(
+        "smallest", result.smallest)("left_out", result.left_out)("timed", result.timed);
   }
   static void check(const ComparisonResult& result, const JsonCursor& json);
-  /// Returns the largest number of documents that any cell was scored on.
+  /// Returns the largest number of documents that any configuration was scored on.
   std::size_t max_documents() const;
 };
 
 /// Decoding speeds of a comparison's front: the content of FILE_speed.json.
 struct ComparisonSpeeds {
-  struct Cell {
+  struct Speed {
     std::string label;
     double budget = 0, decode_tokens_per_second = 0, full_decode_tokens_per_second = 0, ratio = 1;
 
-    static void fields(auto& cell, auto&& field) {
-      field("label", cell.label)("budget", cell.budget)("decode_tokens_per_second", cell.decode_tokens_per_second)(
-          "full_decode_tokens_per_second", cell.full_decode_tokens_per_second)("ratio", cell.ratio);
+    static void fields(auto& one, auto&& field) {
+      field("label", one.label)("budget", one.budget)("decode_tokens_per_second", one.decode_tokens_per_second)(
+          "full_decode_tokens_per_second", one.full_decode_tokens_per_second)("ratio", one.ratio);
     }
   };
   std::string format = "kvspectrum-speeds";
   std::int64_t version = 1;
   std::size_t tokens = 0;
-  std::vector<Cell> cells = {};
+  std::vector<Speed> configurations = {};
 
   static void fields(auto& speeds, auto&& field) {
-    field("format", speeds.format)("version", speeds.version)("tokens", speeds.tokens)("cells", speeds.cells);
+    field("format", speeds.format)("version", speeds.version)("tokens", speeds.tokens)("configurations",
+                                                                                       speeds.configurations, "cells");
   }
 };
 
-/// Returns a line for each cell ordered by budget and divergence, the best cell of each budget, the smallest cell of
-/// each loss, and the retrieval results and decoding speeds of the front.
+/// Returns a line for each configuration ordered by budget and divergence, the best configuration of each budget, the
+/// smallest configuration of each loss, and the retrieval results and decoding speeds of the front.
 std::string to_text(const ComparisonResult& result, const std::optional<ComparisonSpeeds>& speeds);
 
-/// Returns the cells as points of bytes and divergence. Omits cells that were scored on fewer documents than the front.
-/// @param told  returns the description of a cell; may be empty
+/// Returns the configurations as points of bytes and divergence. Omits configurations that were scored on fewer
+/// documents than the front.
+/// @param told  returns the description of a configuration; may be empty
 std::vector<TradePoint> trade_points(const ComparisonResult& result,
-                                     const std::function<std::string(const ComparedCell&)>& told = {});
+                                     const std::function<std::string(const ComparedConfiguration&)>& told = {});
 /// @param methods  determines the order in which colours and marks are assigned
 draw::Chart comparison_chart(const ComparisonResult& result, std::span<const std::string> methods);
 

@@ -16,7 +16,7 @@ std::string text_of(const char* format, Arguments... arguments) {
   return text;
 }
 
-/// Formats a cell's perplexity relative to the full cache: "1.0184", or "e^812.3" if it overflows a double.
+/// Formats a configuration's perplexity relative to the full cache: "1.0184", or "e^812.3" if it overflows a double.
 inline std::string times_text(const ScoredLoss::Ratio& ratio) {
   return ratio.ppl ? text_of("%.4f", *ratio.ppl) : exponential_text(ratio.nll_difference);
 }

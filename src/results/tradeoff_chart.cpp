@@ -37,10 +37,10 @@ draw::Axis loss_axis(const std::vector<TradePoint>& points, const LossScale& sca
 }
 
 /// Returns the front in ascending order of bytes.
-std::vector<TradePoint> front_of(const std::vector<TradePoint>& points) {
+std::vector<TradePoint> pareto_front_of(const std::vector<TradePoint>& points) {
   std::vector<TradePoint> front;
   for (const TradePoint& point : points)
-    if (point.front) front.push_back(point);
+    if (point.pareto_front) front.push_back(point);
   std::ranges::stable_sort(front, {}, &TradePoint::bytes);
   return front;
 }
@@ -63,7 +63,7 @@ draw::Series method_series(const std::vector<TradePoint>& points, const std::str
            .y = std::max(point.loss, low),
            .told = point.label + ": " + draw::shown_percent(point.bytes) + " of the bytes, " + point.told,
            .hollow = point.stored,
-           .faded = !point.front});
+           .faded = !point.pareto_front});
   return series;
 }
 
@@ -81,9 +81,9 @@ LossScale divergence_scale() {
           [](double nats) { return at_most(nats, kMinDivergence) + draw::plain_label(nats); }};
 }
 
-void mark_front(std::vector<TradePoint>& points) {
+void mark_pareto_front(std::vector<TradePoint>& points) {
   for (TradePoint& point : points)
-    point.front = std::ranges::none_of(points, [&](const TradePoint& other) {
+    point.pareto_front = std::ranges::none_of(points, [&](const TradePoint& other) {
       return other.bytes <= point.bytes && other.loss <= point.loss &&
              (other.bytes < point.bytes || other.loss < point.loss);
     });
@@ -97,7 +97,7 @@ draw::Chart tradeoff_chart(const std::string& heading, const std::string& descri
                     .x = bytes_side(points),
                     .y = {.axis = loss_axis(points, scale), .name = scale.title, .label = scale.tick, .most = 7}};
   draw::Series front{.name = "front", .points = {}, .join = draw::Series::Join::kSteps, .mark = 0};
-  for (const TradePoint& point : front_of(points)) {
+  for (const TradePoint& point : pareto_front_of(points)) {
     front.points.push_back({point.bytes, std::max(point.loss, panel.y.axis.low())});
     panel.notes.push_back({point.bytes, std::max(point.loss, panel.y.axis.low()), point.label});
   }

@@ -16,7 +16,7 @@ struct TradePoint {
   double loss = 0;            // on the chart's loss scale
   std::string told;           // the loss in words and further details
   draw::Interval interval;    // 95 % interval of the loss
-  bool front = false;         // true if no smaller cache has a lower loss
+  bool pareto_front = false;  // true if no smaller cache has a lower loss
 };
 
 /// The measure of a loss: the title, the lower end and the labels of the vertical axis.
@@ -30,8 +30,8 @@ LossScale perplexity_scale();
 /// KL divergence from the full cache's predictions in nats per token; the axis starts at 1e-5.
 LossScale divergence_scale();
 
-/// Sets `front` of the points that no other point beats in both bytes and loss.
-void mark_front(std::vector<TradePoint>& points);
+/// Sets `pareto_front` of the points that no other point beats in both bytes and loss.
+void mark_pareto_front(std::vector<TradePoint>& points);
 
 /// Draws loss against bytes on logarithmic scales, and the front as a staircase with labels where there is space.
 /// @param methods  determines the order in which colours and marks are assigned; other methods follow

@@ -70,7 +70,7 @@ def with_markup(name, result):
         result["model"]["name"] = HOSTILE
     if name == "comparison.json":
         result["command"] = HOSTILE
-        result["cells"][0].update(label=HOSTILE, method=HOSTILE, settings={HOSTILE: HOSTILE})
+        result["configurations"][0].update(label=HOSTILE, method=HOSTILE, settings={HOSTILE: HOSTILE})
     if name == "needle.json":
         result["task"] = HOSTILE
 

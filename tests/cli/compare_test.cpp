@@ -38,24 +38,24 @@ class ComparePrograms : public TextPrograms {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     return config(out);
   }
-  static const Json& cell(const Json& result, const std::string& label, double budget) {
-    const Json& cells = result.at("cells");
+  static const Json& one(const Json& result, const std::string& label, double budget) {
+    const Json& configurations = result.at("configurations");
     const auto found = std::ranges::find_if(
-        cells, [&](const Json& one) { return one.at("label") == label && one.at("budget") == budget; });
-    EXPECT_NE(found, cells.end()) << label;
-    return found == cells.end() ? cells.front() : *found;
+        configurations, [&](const Json& one) { return one.at("label") == label && one.at("budget") == budget; });
+    EXPECT_NE(found, configurations.end()) << label;
+    return found == configurations.end() ? configurations.front() : *found;
   }
 };
 
-TEST_F(ComparePrograms, ScoresEveryCellAsEvalDoes) {
+TEST_F(ComparePrograms, ScoresEveryConfigurationAsEvalDoes) {
   const Json result = compared("c.json", {"--no-early-stop"});
-  const Json& streaming = cell(result, "streaming", 0.5);
+  const Json& streaming = one(result, "streaming", 0.5);
   EXPECT_EQ(streaming.at("settings"), Json({{"cache_size", 16}}));
   EXPECT_EQ(streaming.at("documents"), 6);
   auto words = with_text("eval", {"--method", "streaming", "--set", "cache_size=16", "prefix=20", "--json"});
   const Json found = parse_json(run("kvcalibrate", words).out, "eval");
   for (const char* same : {"ppl", "top1", "bytes_ratio"}) EXPECT_EQ(streaming.at(same), found.at(same)) << same;
-  // A cell keeps each document's mean, eval the sum of all: the last digit may differ.
+  // A configuration keeps each document's mean, eval the sum of all: the last digit may differ.
   EXPECT_DOUBLE_EQ(streaming.at("kl").get<double>(), found.at("kl").get<double>());
   EXPECT_EQ(streaming.at("ratio").at("ppl"), found.at("ratio").at("ppl"));
   EXPECT_EQ(streaming.at("ratio").at("over"), "documents");
@@ -63,8 +63,8 @@ TEST_F(ComparePrograms, ScoresEveryCellAsEvalDoes) {
     EXPECT_DOUBLE_EQ(streaming.at("ratio").at("interval")[end].get<double>(),
                      found.at("ratio").at("interval")[end].get<double>());
   EXPECT_EQ(result.at("full").at("ppl"), found.at("full").at("ppl"));
-  EXPECT_THAT(cell(result, "lagkv", 0.5).at("error").get<std::string>(), HasSubstr("needs 100 %"));
-  EXPECT_EQ(cell(result, "gqa, heads 1", 0.5).at("bytes_ratio"), 0.5);
+  EXPECT_THAT(one(result, "lagkv", 0.5).at("error").get<std::string>(), HasSubstr("needs 100 %"));
+  EXPECT_EQ(one(result, "gqa, heads 1", 0.5).at("bytes_ratio"), 0.5);
 }
 
 TEST_F(ComparePrograms, TheBestIsWrittenAndIsWhatWasScored) {
@@ -72,18 +72,20 @@ TEST_F(ComparePrograms, TheBestIsWrittenAndIsWhatWasScored) {
       compared("c.json", {"--no-early-stop", "--best-dir", folder_ / "best", "--max-ppl-increase", "1%,80%"});
   const Json& smallest = result.at("smallest");
   ASSERT_EQ(smallest.size(), 2);
-  EXPECT_TRUE(smallest[0].at("cell").is_null());
+  EXPECT_TRUE(smallest[0].at("configuration").is_null());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "best/smallest_1.json"));
-  const Json& small = result.at("cells").at(smallest[1].at("cell").get<std::size_t>());
+  const Json& small = result.at("configurations").at(smallest[1].at("configuration").get<std::size_t>());
   EXPECT_LE(small.at("ratio").at("interval")[1], 1.8);
   EXPECT_NEAR(perplexity({"--config", folder_ / "best/smallest_80.json", "--set", "prefix=20"}),
               small.at("ppl").get<double>(), 1e-9);
   for (const Json& best : result.at("best")) {
-    const Json& found = result.at("cells").at(best.at("cell").get<std::size_t>());
+    const Json& found = result.at("configurations").at(best.at("configuration").get<std::size_t>());
     EXPECT_LE(found.at("bytes_ratio"), best.at("budget"));
-    const Json &leader = result.at("cells").at(best.at("leader").get<std::size_t>()), &alike = best.at("alike");
-    EXPECT_TRUE(best.at("cell") == best.at("leader") || std::ranges::count(alike, best.at("cell")) == 1);
-    for (const Json& other : result.at("cells")) {
+    const Json &leader = result.at("configurations").at(best.at("leader").get<std::size_t>()),
+               &alike = best.at("alike");
+    EXPECT_TRUE(best.at("configuration") == best.at("leader") ||
+                std::ranges::count(alike, best.at("configuration")) == 1);
+    for (const Json& other : result.at("configurations")) {
       const bool rivals = other.at("documents") == 6 && other.at("bytes_ratio") <= best.at("budget");
       EXPECT_TRUE(!rivals || leader.at("kl") <= other.at("kl"));
     }
@@ -96,9 +98,10 @@ TEST_F(ComparePrograms, TheBestIsWrittenAndIsWhatWasScored) {
 TEST_F(ComparePrograms, AConfigTakesPart) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
   const Json result = compared("c.json", {"--no-early-stop", "--config", folder_ / "e.json"});
-  const auto& cells = result.at("cells");
-  const auto found = std::ranges::find_if(cells, [](const Json& one) { return one.at("method") == "elitekv"; });
-  ASSERT_NE(found, cells.end());
+  const auto& configurations = result.at("configurations");
+  const auto found =
+      std::ranges::find_if(configurations, [](const Json& one) { return one.at("method") == "elitekv"; });
+  ASSERT_NE(found, configurations.end());
   EXPECT_EQ(found->at("label"), "elitekv (e)");
   EXPECT_EQ(found->at("documents"), 6);
   EXPECT_EQ(found->at("calibrated"), true);
@@ -129,7 +132,7 @@ TEST_F(ComparePrograms, ConfigsOfOneNameAreToldApart) {
                                          folder_ / "y/transform_50.json"};
   const Json result = compared("c.json", configs);
   std::set<std::string> labels;
-  for (const Json& one : result.at("cells"))
+  for (const Json& one : result.at("configurations"))
     if (one.at("method") == "elitekv") labels.insert(one.at("label"));
   EXPECT_EQ(labels, (std::set<std::string>{"elitekv (" + (folder_ / "x/transform_50.json").string() + ")",
                                            "elitekv (" + (folder_ / "y/transform_50.json").string() + ")"}));
@@ -163,7 +166,7 @@ TEST_F(ComparePrograms, AFinishedRunWhoseConfigsAreGoneStartsAnew) {
   EXPECT_EQ(difference(configs, contents_of(folder_ / "c_calibrated")), "");
 }
 
-TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsCell) {
+TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsConfiguration) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
   const Outcome outcome =
       run("kvcalibrate",
@@ -172,7 +175,7 @@ TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsCell) {
                                 folder_ / "e.json", "--best-dir", folder_ / "best", "--out", folder_ / "c.json"}));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const Json result = config("c.json"), best = config("best/best_30.json");
-  const Json& found = result.at("cells").at(result.at("best")[0].at("cell").get<std::size_t>());
+  const Json& found = result.at("configurations").at(result.at("best")[0].at("configuration").get<std::size_t>());
   ASSERT_EQ(found.at("label"), "elitekv (e) + fp8");
   EXPECT_EQ(best.at("parameters").at("type"), "fp8");
   expect_valid("best/best_30.json");
@@ -185,7 +188,7 @@ TEST_F(ComparePrograms, ConfigsSayWhatTheyWereCalibratedAndScoredOn) {
     const Json result = compared(
         "c.json", {"--no-early-stop", "--force", "--best-dir", folder_ / "best", "--methods", method, "--timed-tokens",
                    "0", "--calibration-text", folder_ / "other.txt", "--calibration-window", "48"});
-    const Json& found = result.at("cells").at(result.at("best")[1].at("cell").get<std::size_t>());
+    const Json& found = result.at("configurations").at(result.at("best")[1].at("configuration").get<std::size_t>());
     const bool calibrated = found.at("calibrated").get<bool>();
     EXPECT_TRUE(calibrated || method == "freqkv");  // the paper's FreqKV is alike, and plainer
     EXPECT_EQ(result.at("calibration").at("documents"), 4);
@@ -224,7 +227,7 @@ TEST_F(ComparePrograms, MethodsAreCalibratedOnAnotherTextFirst) {
   EXPECT_EQ(result.at("calibration").at("documents"), 3);
   EXPECT_EQ(result.at("calibration").at("tokens"), 48);
   std::size_t found = 0;
-  for (const Json& one : result.at("cells")) {
+  for (const Json& one : result.at("configurations")) {
     EXPECT_EQ(one.at("calibrated"), one.at("label").get<std::string>().find_first_of(",(") != std::string::npos);
     if (!one.at("calibrated").get<bool>() || !one.at("error").is_null()) continue;
     ++found;
@@ -234,10 +237,10 @@ TEST_F(ComparePrograms, MethodsAreCalibratedOnAnotherTextFirst) {
   EXPECT_GE(found, 2U);
   for (const std::string method : {"elitekv", "transform", "transform-head"})
     for (const std::string share : {"75", "50"}) expect_valid("c_calibrated/" + method + "_" + share + ".json");
-  EXPECT_EQ(cell(result, "elitekv (elitekv_50)", 0.5).at("bytes_ratio"), 0.5);
-  EXPECT_LT(cell(result, "transform (transform_50)", 0.5).at("kl"), 0.1);
+  EXPECT_EQ(one(result, "elitekv (elitekv_50)", 0.5).at("bytes_ratio"), 0.5);
+  EXPECT_LT(one(result, "transform (transform_50)", 0.5).at("kl"), 0.1);
   EXPECT_EQ(config("c_calibrated/transform-head_50.json").at("parameters").at("rows"), "head");
-  EXPECT_LT(cell(result, "transform (transform-head_50)", 0.5).at("kl"), 0.1);
+  EXPECT_LT(one(result, "transform (transform-head_50)", 0.5).at("kl"), 0.1);
 }
 
 TEST_F(ComparePrograms, WhatIsScoredIsNotCalibratedOn) {
@@ -313,11 +316,11 @@ TEST_F(ComparePrograms, TheFrontIsAskedAndTimed) {
                                         "--depths",        "0,100",  "--answer-tokens", "4"};
   const Json result = compared("c.json", needle);
   EXPECT_EQ(result.at("full").at("retrieval").at("questions"), 2);
-  const Json speeds = config("c_speed.json").at("cells");
+  const Json speeds = config("c_speed.json").at("configurations");
   std::size_t front = 0;
-  for (const Json& one : result.at("cells")) {
-    EXPECT_EQ(one.at("retrieval").is_null(), !one.at("front").get<bool>());
-    if (!one.at("front").get<bool>()) continue;
+  for (const Json& one : result.at("configurations")) {
+    EXPECT_EQ(one.at("retrieval").is_null(), !one.at("pareto_front").get<bool>());
+    if (!one.at("pareto_front").get<bool>()) continue;
     EXPECT_EQ(speeds.at(front).at("label"), one.at("label"));
     EXPECT_GT(speeds.at(front++).at("decode_tokens_per_second"), 0);
     EXPECT_TRUE(one.at("retrieval").contains("difference"));
@@ -360,9 +363,9 @@ TEST_F(ComparePrograms, ShortTimesCalibrateOnFewDocumentsAndSaySo) {
   EXPECT_EQ(outcome.err.find("lagkv is calibrated on") != std::string::npos,
             calibration.at("methods").contains("lagkv") && calibration.at("methods").at("lagkv") < 60)
       << outcome.err;
-  for (const Json& cell : result.at("cells")) {
-    EXPECT_EQ(cell.at("shared_bytes") > 0, !cell.at("config").is_null()) << cell.at("label");
-    if (!cell.at("config").is_null() && cell.at("documents") > 0) {
+  for (const Json& one : result.at("configurations")) {
+    EXPECT_EQ(one.at("shared_bytes") > 0, !one.at("config").is_null()) << one.at("label");
+    if (!one.at("config").is_null() && one.at("documents") > 0) {
       EXPECT_THAT(outcome.out, HasSubstr("held once for all sequences"));
     }
   }
@@ -438,15 +441,15 @@ TEST_F(ComparePrograms, WithoutTimeNothingIsScoredTimedOrAsked) {
   ASSERT_EQ(run("kvcalibrate", elitekv("e.json", {"--rank", "8"})).status, 0);
   const Json result = compared("c.json", {"--force", "--time", "0.000001s", "--task", "needle", "--lengths", "600",
                                           "--config", folder_ / "e.json"});
-  EXPECT_EQ(cell(result, "elitekv (e)", 0.75).at("error"), "no time was left");
+  EXPECT_EQ(one(result, "elitekv (e)", 0.75).at("error"), "no time was left");
   const Outcome report = run("kvspectrum", {"report", folder_ / "c.json", "--out", folder_ / "c.html"});
   EXPECT_EQ(report.status, 0) << report.err;
   EXPECT_TRUE(result.at("full").at("retrieval").is_null());
   EXPECT_FALSE(std::filesystem::exists(folder_ / "c_speed.json"));
   std::size_t scored = 0;
-  for (const Json& one : result.at("cells")) scored += one.at("documents").get<std::size_t>();
+  for (const Json& one : result.at("configurations")) scored += one.at("documents").get<std::size_t>();
   EXPECT_EQ(scored, 0U);  // loading took longer
-  EXPECT_EQ(cell(result, "streaming", 0.5).at("error"), "no time was left");
+  EXPECT_EQ(one(result, "streaming", 0.5).at("error"), "no time was left");
 }
 
 TEST_F(ComparePrograms, RefusesWhatItCannotDo) {

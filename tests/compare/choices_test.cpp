@@ -24,9 +24,9 @@ ModelConfig one_layer() {
   return model;
 }
 
-/// A cell's result: a document for each divergence, with `parts` of the same divergence give or take a tenth.
-CellResult scored(const std::vector<double>& kl, std::size_t parts = 0, double nll = 2.01) {
-  CellResult result;
+/// A configuration's result: a document for each divergence, with `parts` of the same divergence give or take a tenth.
+ConfigurationResult scored(const std::vector<double>& kl, std::size_t parts = 0, double nll = 2.01) {
+  ConfigurationResult result;
   result.sum.full.emplace();
   for (const double mean : kl) {
     result.sum.sum.add(nll * kScoredTokens, kScoredTokens);
@@ -46,22 +46,22 @@ CellResult scored(const std::vector<double>& kl, std::size_t parts = 0, double n
 struct Named {
   std::string method, type;
   bool calibrated;
-  CellResult result;
+  ConfigurationResult result;
 };
 
 ComparisonResult compared(const std::vector<Named>& named) {
-  std::vector<CompareCell> cells;
-  std::vector<CellResult> results;
+  std::vector<Configuration> configurations;
+  std::vector<ConfigurationResult> results;
   for (const Named& one : named) {
-    cells.push_back({.label = cell_label(one.method, one.type),
-                     .method = one.method,
-                     .type = one.type,
-                     .budget = 0.5,
-                     .calibrated = one.calibrated});
+    configurations.push_back({.label = configuration_label(one.method, one.type),
+                              .method = one.method,
+                              .type = one.type,
+                              .budget = 0.5,
+                              .calibrated = one.calibrated});
     results.push_back(one.result);
   }
   const std::vector budgets{0.5}, losses{0.02};
-  return comparison_result(cells, results, {budgets, losses}, one_layer(), 32);
+  return comparison_result(configurations, results, {budgets, losses}, one_layer(), 32);
 }
 BestChoice best_of(const std::vector<Named>& named) { return compared(named).best[0]; }
 
@@ -69,7 +69,7 @@ TEST(BestChoice, IsNamedWithTheIntervalThatSupportsIt) {
   // A quarter of the divergence in each of four documents: the ratio's interval is a point.
   const BestChoice best =
       best_of({{"lagkv", "", false, scored({0.4, 0.8, 0.4, 0.8})}, {"h2o", "", false, scored({0.1, 0.2, 0.1, 0.2})}});
-  EXPECT_EQ(best.cell, 1U);
+  EXPECT_EQ(best.configuration, 1U);
   EXPECT_EQ(best.leader, 1U);
   EXPECT_EQ(best.documents, 4U);
   EXPECT_EQ(best.kl->relative_to, 0U);
@@ -85,7 +85,7 @@ TEST(BestChoice, IsThePlainerOfTwoThatDocumentsDoNotTellApart) {
                                  {"full", "q4_0", false, scored({0.4, 0.8, 0.4, 0.8})}};
   const BestChoice best = best_of(named);
   EXPECT_EQ(best.leader, 0U);
-  EXPECT_EQ(best.cell, 1U);  // not the plainest of all, which is clearly behind
+  EXPECT_EQ(best.configuration, 1U);  // not the plainest of all, which is clearly behind
   EXPECT_THAT(best.alike, ElementsAre(1));
   EXPECT_THAT(best.verdict, AllOf(HasSubstr("h2o + q8_0 ("), HasSubstr("not distinguishable from transform ("),
                                   HasSubstr("and the plainer: chosen")));
@@ -94,7 +94,7 @@ TEST(BestChoice, IsThePlainerOfTwoThatDocumentsDoNotTellApart) {
 TEST(BestChoice, SaysWhereNoneOfThoseAlikeIsPlainer) {
   const BestChoice best =
       best_of({{"h2o", "", false, scored({0.1, 0.2, 0.1, 0.19})}, {"lagkv", "", false, scored({0.2, 0.1, 0.2, 0.1})}});
-  EXPECT_EQ(best.cell, 0U);
+  EXPECT_EQ(best.configuration, 0U);
   EXPECT_THAT(best.verdict,
               AllOf(HasSubstr("not distinguishable from lagkv ("), HasSubstr("none of which is plainer")));
 }
@@ -109,16 +109,16 @@ TEST(BestChoice, OfOneDocumentIsByItsPartsAndSaysSo) {
 
 TEST(BestChoice, IsNotNamedByOneSample) {
   const BestChoice best = best_of({{"h2o", "", false, scored({0.1})}, {"lagkv", "", false, scored({0.2})}});
-  EXPECT_FALSE(best.cell);
+  EXPECT_FALSE(best.configuration);
   EXPECT_EQ(best.leader, 0U);
   EXPECT_THAT(best.verdict, HasSubstr("cannot be said"));
 }
 
-TEST(BestChoice, CellsOfFewerDocumentsAreComparedOnThoseThatBothHave) {
-  // One document of less divergence than the mean of four says nothing: on that document the cell is behind.
+TEST(BestChoice, ConfigurationsOfFewerDocumentsAreComparedOnThoseThatBothHave) {
+  // One document of less divergence than the mean of four says nothing: on that document the configuration is behind.
   const BestChoice best =
       best_of({{"lagkv", "", false, scored({0.15}, 8)}, {"h2o", "", false, scored({0.1, 0.5, 0.5, 0.5}, 8)}});
-  EXPECT_EQ(best.cell, 1U);
+  EXPECT_EQ(best.configuration, 1U);
   EXPECT_THAT(best.verdict, AllOf(HasSubstr("of lagkv ("), HasSubstr("parts of 1 document alone"),
                                   HasSubstr("which was scored on fewer")));
 }
@@ -129,13 +129,13 @@ TEST(BestChoice, IsThePlainerAlsoWhereTimeLeftItBehind) {
   const ComparisonResult result = compared(named);
   const BestChoice& best = result.best[0];
   EXPECT_EQ(best.leader, 0U);
-  EXPECT_EQ(best.cell, 1U);
+  EXPECT_EQ(best.configuration, 1U);
   EXPECT_THAT(best.alike, ElementsAre(1));
   EXPECT_THAT(best.verdict, AllOf(HasSubstr("8 parts of 1 document alone"), HasSubstr("the plainer: chosen")));
   EXPECT_EQ(result.left_out.shortened, 1U);
   EXPECT_THAT(*result.left_out.verdict, HasSubstr("scoring 1 on as many documents as the others"));
   named[1].result.stopped = true;  // beaten, and so not left behind
-  EXPECT_EQ(best_of(named).cell, 0U);
+  EXPECT_EQ(best_of(named).configuration, 0U);
   EXPECT_FALSE(compared(named).left_out.verdict);
 }
 
@@ -152,17 +152,17 @@ TEST(BestChoice, IsNotSaidToBeAheadWhereMostDocumentsSayTheContrary) {
 }
 
 TEST(BestChoice, SaysThatNothingReachesABudgetWithoutBlamingTheTime) {
-  std::vector<CompareCell> cells{{.label = "c", .method = "h2o", .budget = 0.5, .config = "c.json"}};
-  const std::vector<CellResult> results{scored({0.1}, 8)};
+  std::vector<Configuration> configurations{{.label = "c", .method = "h2o", .budget = 0.5, .config = "c.json"}};
+  const std::vector<ConfigurationResult> results{scored({0.1}, 8)};
   const std::vector budgets{0.01}, losses{0.02};
-  const BestChoice best = comparison_result(cells, results, {budgets, losses}, one_layer(), 32).best[0];
+  const BestChoice best = comparison_result(configurations, results, {budgets, losses}, one_layer(), 32).best[0];
   EXPECT_THAT(best.verdict, HasSubstr("nothing reaches it; nearest is c with"));
 }
 
 TEST(SmallestChoice, NeedsAnInterval) {
-  EXPECT_FALSE(compared({{"h2o", "", false, scored({0.1})}}).smallest[0].cell);
+  EXPECT_FALSE(compared({{"h2o", "", false, scored({0.1})}}).smallest[0].configuration);
   const SmallestChoice parts = compared({{"h2o", "", false, scored({0.1}, 8)}}).smallest[0];
-  EXPECT_EQ(parts.cell, 0U);  // exp(0.01 ± 0.001) is below 1.02
+  EXPECT_EQ(parts.configuration, 0U);  // exp(0.01 ± 0.001) is below 1.02
   EXPECT_THAT(parts.verdict, HasSubstr("over 8 parts of 1 document alone"));
   const SmallestChoice documents = compared({{"h2o", "", false, scored({0.1, 0.1, 0.1, 0.1}, 8)}}).smallest[0];
   EXPECT_THAT(documents.verdict, HasSubstr("over 4 documents"));
@@ -176,18 +176,19 @@ TEST(Comparison, TerminalAndJsonSayTheSameWords) {
 }
 
 TEST(Comparison, SaysWhatWasLeftOut) {
-  std::vector<CompareCell> cells{{.label = "h2o", .method = "h2o", .budget = 0.5},
-                                 {.label = "lagkv", .method = "lagkv", .budget = 0.5},
-                                 {.label = "elitekv", .method = "elitekv", .budget = 0.5, .calibrated = true},
-                                 {.label = "elitekv", .method = "elitekv", .budget = 0.25, .calibrated = true}};
-  cells[2].error = cells[3].error = "no time was left to calibrate it";
-  const std::vector<CellResult> results{scored({0.1}, 8), {}, {}, {}};
+  std::vector<Configuration> configurations{
+      {.label = "h2o", .method = "h2o", .budget = 0.5},
+      {.label = "lagkv", .method = "lagkv", .budget = 0.5},
+      {.label = "elitekv", .method = "elitekv", .budget = 0.5, .calibrated = true},
+      {.label = "elitekv", .method = "elitekv", .budget = 0.25, .calibrated = true}};
+  configurations[2].error = configurations[3].error = "no time was left to calibrate it";
+  const std::vector<ConfigurationResult> results{scored({0.1}, 8), {}, {}, {}};
   const std::vector budgets{0.5, 0.25}, losses{0.02};
-  const ComparisonResult result = comparison_result(cells, results, {budgets, losses}, one_layer(), 32);
+  const ComparisonResult result = comparison_result(configurations, results, {budgets, losses}, one_layer(), 32);
   const std::string left = result.left_out.verdict.value_or("");
   EXPECT_EQ(result.best[0].unscored, 2U);
   EXPECT_THAT(result.best[0].verdict, HasSubstr("; no time was left to try 2 others of this budget"));
-  EXPECT_EQ(left, "no time was left for calibrating elitekv to 50 %, 25 %; scoring 1 of 4 cells");
+  EXPECT_EQ(left, "no time was left for calibrating elitekv to 50 %, 25 %; scoring 1 of 4 configurations");
   EXPECT_EQ(result.left_out.shortened, 0U);
   EXPECT_EQ(result.left_out.calibrations.size(), 2U);
   EXPECT_THAT(to_text(result, {}), HasSubstr(left));

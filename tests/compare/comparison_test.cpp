@@ -37,19 +37,19 @@ std::vector<std::function<Cache()>> caches(const ModelConfig& model) {
   return make;
 }
 
-std::vector<std::vector<double>> divergences(const std::vector<CellResult>& results) {
+std::vector<std::vector<double>> divergences(const std::vector<ConfigurationResult>& results) {
   std::vector<std::vector<double>> all;
   all.reserve(results.size());
-  for (const CellResult& result : results) all.push_back(result.scores.kl);
+  for (const ConfigurationResult& result : results) all.push_back(result.scores.kl);
   return all;
 }
 
 class TimedComparison : public ::testing::Test {
  protected:
-  std::vector<CellResult> scored(std::optional<double> seconds, Journal* journal) {
+  std::vector<ConfigurationResult> scored(std::optional<double> seconds, Journal* journal) {
     const ComparisonPlan plan{.seconds = seconds, .prefix = 10};
     RunRecords records(journal);
-    return score_cells(*tiny_.decoder, documents_, caches(tiny_.model->config()), plan, records, {});
+    return score_configurations(*tiny_.decoder, documents_, caches(tiny_.model->config()), plan, records, {});
   }
 
   TinyModel tiny_;
@@ -60,7 +60,7 @@ class TimedComparison : public ::testing::Test {
 TEST_F(TimedComparison, GoesOnAsItWasPlannedWhateverTimeIsLeft) {
   for (const double seconds : {0.002, 0.02, 1000.0}) {
     std::filesystem::remove(path_);
-    std::vector<CellResult> first;
+    std::vector<ConfigurationResult> first;
     std::size_t kept = 0;
     {
       Journal journal = Journal::create(path_, Json::object());
@@ -68,14 +68,14 @@ TEST_F(TimedComparison, GoesOnAsItWasPlannedWhateverTimeIsLeft) {
       kept = Journal::read(path_).records.size();
     }
     Journal journal = Journal::resume(path_, Json::object());
-    const std::vector<CellResult> again = scored(1e-9, &journal);
+    const std::vector<ConfigurationResult> again = scored(1e-9, &journal);
     EXPECT_EQ(divergences(again), divergences(first));
     EXPECT_EQ(Journal::read(path_).records.size(), kept);
     for (std::size_t n = 0; n < first.size(); ++n) EXPECT_EQ(again[n].stopped, first[n].stopped);
   }
 }
 
-TEST_F(TimedComparison, ACellThatFailsHasItsErrorAndTheOthersGoOn) {
+TEST_F(TimedComparison, AConfigurationThatFailsHasItsErrorAndTheOthersGoOn) {
   auto make = caches(tiny_.model->config());
   make[1] = []() -> Cache { throw Error(ErrorCode::kData, "layer 2", "found infinity"); };
   for (const bool resumed : {false, true}) {
@@ -85,7 +85,8 @@ TEST_F(TimedComparison, ACellThatFailsHasItsErrorAndTheOthersGoOn) {
     else
       journal.emplace(Journal::create(path_, Json::object()));
     RunRecords records(&*journal);
-    const auto results = score_cells(*tiny_.decoder, documents_, make, {.all = true, .prefix = 10}, records, {});
+    const auto results =
+        score_configurations(*tiny_.decoder, documents_, make, {.all = true, .prefix = 10}, records, {});
     EXPECT_EQ(results[1].error, "layer 2: found infinity");
     EXPECT_TRUE(results[1].scores.kl.empty());
     EXPECT_EQ(results[0].scores.kl.size(), kDocuments);
@@ -108,9 +109,9 @@ TEST_F(TimedComparison, PartsHaveTheDocumentsLosses) {
 }
 
 TEST_F(TimedComparison, HasFewerDocumentsThanWithoutALimit) {
-  const auto count = [](const std::vector<CellResult>& results) {
+  const auto count = [](const std::vector<ConfigurationResult>& results) {
     std::size_t sum = 0;
-    for (const CellResult& result : results) sum += result.scores.kl.size();
+    for (const ConfigurationResult& result : results) sum += result.scores.kl.size();
     return sum;
   };
   EXPECT_LE(count(scored(1e-9, nullptr)), 1U);
@@ -214,17 +215,17 @@ TEST(CompareCalibrated, SettingsAreSolvedForTheDocumentsThatAreScored) {
       .methods = {"lagkv", "streaming"}, .composed = {"q8_0"}, .budgets = {0.75}, .tokens = 160, .prefix = 120};
   RunRecords records(nullptr);
   CalibrationQueue queue(records, std::nullopt);
-  const auto cells = compare_calibrated(*tiny.decoder, grid, "lagkv", {std::span(texts).first(2), {}}, queue, 0,
-                                        [](std::size_t, std::size_t) {});
-  ASSERT_FALSE(cells.empty());
-  for (const CompareCell& cell : cells) {
-    EXPECT_TRUE(cell.calibrated);
-    EXPECT_EQ(cell.calibration_documents, 2U);
-    EXPECT_EQ(cell.method, "lagkv");
-    if (!cell.error.empty()) continue;
+  const auto configurations = compare_calibrated(*tiny.decoder, grid, "lagkv", {std::span(texts).first(2), {}}, queue,
+                                                 0, [](std::size_t, std::size_t) {});
+  ASSERT_FALSE(configurations.empty());
+  for (const Configuration& one : configurations) {
+    EXPECT_TRUE(one.calibrated);
+    EXPECT_EQ(one.calibration_documents, 2U);
+    EXPECT_EQ(one.method, "lagkv");
+    if (!one.error.empty()) continue;
     const CacheShape shape = cache_shape(tiny.model->config());
     CacheSizes sizes(*find_method("lagkv"), shape, tiny.model->config().layers, grid.tokens);
-    EXPECT_LE(static_cast<double>(sizes.total(cell.settings)), 0.75 * static_cast<double>(sizes.full()));
+    EXPECT_LE(static_cast<double>(sizes.total(one.settings)), 0.75 * static_cast<double>(sizes.full()));
   }
 }
 

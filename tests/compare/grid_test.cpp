@@ -21,42 +21,42 @@ ModelConfig small_shape() {
   return model;
 }
 
-std::vector<CompareCell> cells_of(std::vector<std::string> methods, std::vector<std::string> types,
-                                  std::vector<std::string> composed) {
-  return compare_cells({.methods = std::move(methods),
-                        .types = std::move(types),
-                        .composed = std::move(composed),
-                        .budgets = {0.5, 0.25},
-                        .tokens = 200,
-                        .prefix = 150},
-                       small_shape());
+std::vector<Configuration> configurations_of(std::vector<std::string> methods, std::vector<std::string> types,
+                                             std::vector<std::string> composed) {
+  return grid_configurations({.methods = std::move(methods),
+                              .types = std::move(types),
+                              .composed = std::move(composed),
+                              .budgets = {0.5, 0.25},
+                              .tokens = 200,
+                              .prefix = 150},
+                             small_shape());
 }
 
-const CompareCell& cell(const std::vector<CompareCell>& cells, const std::string& label, double budget) {
-  const auto found =
-      std::ranges::find_if(cells, [&](const CompareCell& one) { return one.label == label && one.budget == budget; });
-  EXPECT_NE(found, cells.end()) << label << ' ' << budget;
-  return found == cells.end() ? cells.front() : *found;
+const Configuration& one(const std::vector<Configuration>& configurations, const std::string& label, double budget) {
+  const auto found = std::ranges::find_if(
+      configurations, [&](const Configuration& one) { return one.label == label && one.budget == budget; });
+  EXPECT_NE(found, configurations.end()) << label << ' ' << budget;
+  return found == configurations.end() ? configurations.front() : *found;
 }
 
 TEST(CompareGrid, EveryMethodHasTheSizeOfEachBudget) {
-  const auto cells = cells_of({"streaming", "snapkv"}, {}, {"q8_0"});
-  EXPECT_EQ(cell(cells, "streaming", 0.5).settings, Json({{"cache_size", 100}}));
-  EXPECT_EQ(cell(cells, "streaming", 0.25).settings, Json({{"cache_size", 50}}));
+  const auto configurations = configurations_of({"streaming", "snapkv"}, {}, {"q8_0"});
+  EXPECT_EQ(one(configurations, "streaming", 0.5).settings, Json({{"cache_size", 100}}));
+  EXPECT_EQ(one(configurations, "streaming", 0.25).settings, Json({{"cache_size", 50}}));
   // 34 bytes for 32 values: 94 tokens where 50 fit without.
-  EXPECT_EQ(cell(cells, "streaming + q8_0", 0.25).settings, Json({{"type", "q8_0"}, {"cache_size", 94}}));
+  EXPECT_EQ(one(configurations, "streaming + q8_0", 0.25).settings, Json({{"type", "q8_0"}, {"cache_size", 94}}));
   // What follows the prefix of 150 tokens is kept.
-  EXPECT_THAT(cell(cells, "snapkv", 0.25).error, HasSubstr("needs "));
-  EXPECT_EQ(cell(cells, "snapkv + q8_0", 0.5).settings.at("prefix"), 150);
+  EXPECT_THAT(one(configurations, "snapkv", 0.25).error, HasSubstr("needs "));
+  EXPECT_EQ(one(configurations, "snapkv + q8_0", 0.5).settings.at("prefix"), 150);
 }
 
 TEST(CompareGrid, AStorageTypeHasOneSize) {
-  const auto cells = cells_of({"full", "kivi"}, {"q8_0", "q4_0", "q8_0/q4_0", "f16", "bf17"}, {});
-  EXPECT_THAT(cell(cells, "q8_0", 0.5).error, HasSubstr("needs 53.1 %"));
-  EXPECT_EQ(cell(cells, "q4_0", 0.5).settings, Json({{"type", "q4_0"}}));
-  EXPECT_EQ(cell(cells, "q8_0/q4_0", 0.5).settings, Json({{"type_k", "q8_0"}, {"type_v", "q4_0"}}));
-  EXPECT_THAT(cell(cells, "bf17", 0.5).error, HasSubstr("bf17"));
-  EXPECT_TRUE(std::ranges::none_of(cells, [](const CompareCell& one) { return one.label == "f16"; }));
+  const auto configurations = configurations_of({"full", "kivi"}, {"q8_0", "q4_0", "q8_0/q4_0", "f16", "bf17"}, {});
+  EXPECT_THAT(one(configurations, "q8_0", 0.5).error, HasSubstr("needs 53.1 %"));
+  EXPECT_EQ(one(configurations, "q4_0", 0.5).settings, Json({{"type", "q4_0"}}));
+  EXPECT_EQ(one(configurations, "q8_0/q4_0", 0.5).settings, Json({{"type_k", "q8_0"}, {"type_v", "q4_0"}}));
+  EXPECT_THAT(one(configurations, "bf17", 0.5).error, HasSubstr("bf17"));
+  EXPECT_TRUE(std::ranges::none_of(configurations, [](const Configuration& one) { return one.label == "f16"; }));
 }
 
 TEST(CompareGrid, AMethodThatKeepsKeysAloneDoesNotKeepEverything) {
@@ -69,11 +69,11 @@ TEST(CompareGrid, AMethodThatKeepsKeysAloneDoesNotKeepEverything) {
   EXPECT_FALSE(keeps({0, 1}, {0, 1, 2}));
 }
 
-TEST(CompareGrid, WhatAStorageTypeReachesAloneIsNoCell) {
-  const auto cells = cells_of({"streaming"}, {}, {"q4_0"});
+TEST(CompareGrid, WhatAStorageTypeReachesAloneIsNoConfiguration) {
+  const auto configurations = configurations_of({"streaming"}, {}, {"q4_0"});
   EXPECT_TRUE(std::ranges::none_of(
-      cells, [](const CompareCell& one) { return one.label == "streaming + q4_0" && one.budget == 0.5; }));
-  EXPECT_TRUE(cell(cells, "streaming + q4_0", 0.25).error.empty());
+      configurations, [](const Configuration& one) { return one.label == "streaming + q4_0" && one.budget == 0.5; }));
+  EXPECT_TRUE(one(configurations, "streaming + q4_0", 0.25).error.empty());
 }
 
 }  // namespace

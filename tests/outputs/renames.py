@@ -19,7 +19,9 @@ PARAMETERS = [(None, "store", "type"), (None, "store_k", "type_k"), (None, "stor
               (None, "store_skip_layers", "type_skip_layers")]
 
 # Keys of JSON objects, and names in HDF5 files: ("compare", "cells", "configurations").
-KEYS = [(command, "store", "state-dtype") for command in ("capture", "merge")]  # an option in the identity
+KEYS = [("compare", "cells", "configurations"), ("compare", "cell", "configuration"),
+        ("compare", "front", "pareto_front")]
+KEYS += [(command, "store", "state-dtype") for command in ("capture", "merge")]  # an option in the identity
 
 # Values that differ on purpose: (step of commands.py, JSON pointer or its beginning, reason).
 CHANGES = [(step, "/methods", "every method, by its name and title")

@@ -15,8 +15,8 @@ using ::testing::Not;
 
 ComparisonResult comparison_of(const Json& json) { return from_json<ComparisonResult>({json, "comparison.json"}); }
 
-void set_ratio(Json& cell, double ppl, double low, double high) {
-  cell["ratio"].update(Json{{"ppl", ppl}, {"interval", {low, high}}});
+void set_ratio(Json& one, double ppl, double low, double high) {
+  one["ratio"].update(Json{{"ppl", ppl}, {"interval", {low, high}}});
 }
 
 TEST(ComparisonFindings, AreSentencesAboutItsNumbers) {
@@ -44,9 +44,9 @@ TEST(ComparisonFindings, AreSentencesAboutItsNumbers) {
 
 TEST(ComparisonFindings, FollowTheNumbersWhereTheyChange) {
   Json json = output_json("comparison.json");
-  set_ratio(json["cells"][1], 1.09, 1.05, 1.13);  // now the paper's are better
-  json["cells"][1]["over_standard"]["ppl"].update(Json{{"mean", 1.01}, {"interval", {0.98, 1.04}}});
-  set_ratio(json["cells"][0], 1.02, 1.01, 1.03);
+  set_ratio(json["configurations"][1], 1.09, 1.05, 1.13);  // now the paper's are better
+  json["configurations"][1]["over_standard"]["ppl"].update(Json{{"mean", 1.01}, {"interval", {0.98, 1.04}}});
+  set_ratio(json["configurations"][0], 1.02, 1.01, 1.03);
   const auto findings = comparison_findings(comparison_of(json));
   EXPECT_THAT(findings,
               Contains(AllOf(HasSubstr("with q8_0 by +2.0\u00A0%"), HasSubstr("(calibrated) by +9.0\u00A0%"))));
@@ -57,21 +57,22 @@ TEST(ComparisonFindings, FollowTheNumbersWhereTheyChange) {
 // A change whose interval holds 0 is no gain: what is said of it cannot contradict what is said of the smallest cache.
 TEST(ComparisonFindings, GiveAGainItsInterval) {
   Json json = output_json("comparison.json");
-  set_ratio(json["cells"][0], 0.999, 0.99, 1.01);
+  set_ratio(json["configurations"][0], 0.999, 0.99, 1.01);
   EXPECT_THAT(comparison_findings(comparison_of(json)),
               Contains(HasSubstr("with q8_0 by \u22120.10\u00A0% (95\u00A0%: \u22121.0 to +1.0\u00A0%), with")));
 }
 
 TEST(ComparisonFindings, RepeatWhatTheCommandLeftOut) {
   Json json = output_json("comparison.json");
-  json["left_out"]["verdict"] = "no time was left for scoring 1 of 6 cells";
-  EXPECT_THAT(comparison_findings(comparison_of(json)), Contains("No time was left for scoring 1 of 6 cells."));
+  json["left_out"]["verdict"] = "no time was left for scoring 1 of 6 configurations";
+  EXPECT_THAT(comparison_findings(comparison_of(json)),
+              Contains("No time was left for scoring 1 of 6 configurations."));
 }
 
 TEST(ComparisonFindings, SayWhereAnIntervalIsOverParts) {
   Json json = output_json("comparison.json");
-  json["cells"][0]["ratio"]["over"] = "parts";
-  json["cells"][1]["over_standard"]["ppl"]["over"] = "parts";
+  json["configurations"][0]["ratio"]["over"] = "parts";
+  json["configurations"][1]["over_standard"]["ppl"]["over"] = "parts";
   const auto findings = comparison_findings(comparison_of(json));
   EXPECT_THAT(findings, Contains(AllOf(HasSubstr("with q8_0 by +0.10\u00A0% (95\u00A0% over parts: \u22120.05 to "),
                                        HasSubstr("by +5.0\u00A0% (95\u00A0%: +3.0 to +7.0\u00A0%)"))));
@@ -80,7 +81,7 @@ TEST(ComparisonFindings, SayWhereAnIntervalIsOverParts) {
 
 TEST(ComparisonFindings, NameNoCostOfWhatWasStoppedEarly) {
   Json json = output_json("comparison.json");
-  json["cells"][0]["stopped"] = true;
+  json["configurations"][0]["stopped"] = true;
   const auto findings = comparison_findings(comparison_of(json));
   EXPECT_THAT(findings,
               Contains(HasSubstr("At half of the bytes, perplexity changes with LagKV (calibrated) by +5.0\u00A0%")));
@@ -88,33 +89,33 @@ TEST(ComparisonFindings, NameNoCostOfWhatWasStoppedEarly) {
 
 TEST(ComparisonFindings, SayOnHowFewDocumentsACostWasMeasured) {
   Json json = output_json("comparison.json");
-  for (Json& cell : json["cells"]) cell["documents"] = 1;
+  for (Json& one : json["configurations"]) one["documents"] = 1;
   EXPECT_THAT(comparison_findings(comparison_of(json)),
               Contains(HasSubstr("At half of the bytes, on 1 of 8 documents, perplexity changes with q8_0 by +0.1")));
 }
 
 TEST(ComparisonFindings, CompareOnlyWhatHasAsManyDocuments) {
   Json json = output_json("comparison.json");
-  json["cells"][0]["documents"] = 7;
+  json["configurations"][0]["documents"] = 7;
   EXPECT_THAT(comparison_findings(comparison_of(json)),
               Contains(HasSubstr("At half of the bytes, perplexity changes with LagKV (calibrated)")));
 }
 
 TEST(ComparisonFindings, SayNothingOfWhatWasNotMeasured) {
   Json json = output_json("comparison.json");
-  for (Json& cell : json["cells"]) {
-    cell.erase("bytes_ratio");
-    cell["error"] = "no value";
+  for (Json& one : json["configurations"]) {
+    one.erase("bytes_ratio");
+    one["error"] = "no value";
   }
   EXPECT_THAT(comparison_findings(comparison_of(json)), Not(Contains(HasSubstr("At half"))));
 }
 
-TEST(ComparisonSpeeds, GoToTheCellsOfTheirLabelAndBudget) {
+TEST(ComparisonSpeeds, GoToTheConfigurationsOfTheirLabelAndBudget) {
   const ComparisonResult result = comparison_of(output_json("comparison.json"));
   const Json json = output_json("comparison_speed.json");
   const auto speeds = from_json<ComparisonSpeeds>({json, "speeds.json"});
-  EXPECT_EQ(speed_of(result.cells[0], speeds), 12.5);
-  EXPECT_FALSE(speed_of(result.cells[1], speeds));
+  EXPECT_EQ(speed_of(result.configurations[0], speeds), 12.5);
+  EXPECT_FALSE(speed_of(result.configurations[1], speeds));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(Report, IsTheSamePageEachTime) {
 
 TEST(Report, AboveItsLimitIsRefused) {
   Json comparison = output_json("comparison.json");
-  comparison["cells"][0]["label"] = std::string(kMaxReportBytes, 'x');
+  comparison["configurations"][0]["label"] = std::string(kMaxReportBytes, 'x');
   try {
     render_report(changed_output(OutputKind::kComparison, comparison), kOrigin);
     ADD_FAILURE() << "was taken";

@@ -17,6 +17,9 @@
 namespace kvs::testing {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
 template <class Result>
 void expect_written_again(const Json& json) {
   EXPECT_EQ(dump_json(to_json(from_json<Result>({json, "result.json"}))), dump_json(json));
@@ -52,6 +55,31 @@ TEST(RoundTrip, CachesAtWork) {
   expect_written_again<LatencyResult>(output_json("latency.json"));
   expect_written_again<ComparisonResult>(output_json("comparison.json"));
   expect_written_again<ComparisonSpeeds>(output_json("comparison_speed.json"));
+}
+
+/// The text of a comparison or of its speeds with the names of version 0.1.
+Json with_old_names(const Json& json) {
+  std::string text = dump_json(json);
+  for (const auto& [name, old_name] : {std::pair("\"configurations\":", "\"cells\":"),
+                                       {"\"configuration\":", "\"cell\":"},
+                                       {"\"pareto_front\":", "\"front\":"}})
+    for (std::size_t at = 0; (at = text.find(name)) != std::string::npos;)
+      text.replace(at, std::string_view(name).size(), old_name);
+  return parse_json(text, "old.json");
+}
+
+TEST(RoundTrip, ComparisonsOfVersion01AreRead) {
+  const Json comparison = output_json("comparison.json"), speeds = output_json("comparison_speed.json");
+  Json old = with_old_names(comparison);
+  EXPECT_FALSE(old.contains("configurations"));
+  EXPECT_EQ(to_json(from_json<ComparisonResult>({old, "old.json"})), comparison);
+  EXPECT_EQ(to_json(from_json<ComparisonSpeeds>({with_old_names(speeds), "old.json"})), speeds);
+  old["best"][0]["cell"] = 99;
+  EXPECT_THAT(
+      [&] {
+        (void)from_json<ComparisonResult>({old, "old.json"});
+      },
+      ThrowsMessage<Error>(HasSubstr("/best/0/cell: found 99, expected the index of a configuration")));
 }
 
 TEST(RoundTrip, APerplexityAloneIsALoss) {

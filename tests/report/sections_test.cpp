@@ -42,7 +42,7 @@ TEST(ReportSections, ComparedCachesStandBesideTheBestOfTheirBudget) {
 ReportInputs two_comparisons() {
   const Json comparison = output_json("comparison.json"), speeds = output_json("comparison_speed.json");
   Json other_speeds = speeds, other_config = output_json("elitekv.json");
-  other_speeds["cells"][0]["decode_tokens_per_second"] = 77.5;
+  other_speeds["configurations"][0]["decode_tokens_per_second"] = 77.5;
   other_config["calibration"]["command"] = "the other command";
   return {.outputs = {{"a/c.json", "a/c.json", OutputKind::kComparison, comparison},
                       {"a/c_speed.json", "a/c_speed.json", OutputKind::kSpeeds, speeds},
@@ -54,7 +54,7 @@ ReportInputs two_comparisons() {
 
 TEST(ReportSections, AComparisonHasItsOwnSpeedsAndConfigs) {
   ReportInputs inputs = two_comparisons();
-  for (const std::size_t of : {0U, 2U}) inputs.outputs[of].json["best"][0]["cell"] = 1;
+  for (const std::size_t of : {0U, 2U}) inputs.outputs[of].json["best"][0]["configuration"] = 1;
   const Section section = comparison_section(inputs);
   const std::string html = section.body.html(), first = html.substr(0, html.find("<h3>b/c.json")),
                     second = html.substr(first.size());
@@ -72,7 +72,7 @@ TEST(ReportSections, SpeedsOfARunBeforeAreNotAComparisons) {
 
 TEST(ReportSections, IntervalsOverPartsOfDocumentsSaySo) {
   Json json = output_json("comparison.json");
-  for (Json& cell : json["cells"]) {
+  for (Json& cell : json["configurations"]) {
     if (!cell["ratio"].is_null()) cell["ratio"]["over"] = "parts";
     for (const char* change : {"over_standard", "over_best"})
       if (!cell[change].is_null()) cell[change]["ppl"]["over"] = cell[change]["kl"]["over"] = "parts";
@@ -82,7 +82,7 @@ TEST(ReportSections, IntervalsOverPartsOfDocumentsSaySo) {
               AllOf(Not(HasSubstr("over documents")), HasSubstr("interval of the change, over parts of documents"),
                     HasSubstr("paired over parts of documents"), HasSubstr("+0.25\u00A0% (parts)"),
                     HasSubstr("(52.0 to 123) (parts)")));
-  json["cells"][0]["ratio"]["over"] = "documents";
+  json["configurations"][0]["ratio"]["over"] = "documents";
   EXPECT_THAT(comparison_section(changed_output(OutputKind::kComparison, json)).body.html(),
               AllOf(HasSubstr("over documents, or where it says so over their parts"), HasSubstr("+0.25\u00A0%<"),
                     HasSubstr("+7.0\u00A0% (parts)<")));
@@ -92,17 +92,17 @@ TEST(ReportSections, CellsOfFewerDocumentsWereStoppedOnlyWhereTheyAllWere) {
   Json json = output_json("comparison.json");
   EXPECT_THAT(comparison_section(changed_output(OutputKind::kComparison, json)).body.html(),
               HasSubstr("Stopped after 2 documents: "));
-  json["cells"][3]["stopped"] = false;
+  json["configurations"][3]["stopped"] = false;
   EXPECT_THAT(comparison_section(changed_output(OutputKind::kComparison, json)).body.html(),
               AllOf(HasSubstr("Scored on 2 documents: "), Not(HasSubstr("Stopped after"))));
 }
 
 TEST(ReportSections, ACellWithoutABudgetIsShownWithout) {
   Json json = output_json("comparison.json");
-  json["cells"][5]["budget"] = 0;
+  json["configurations"][5]["budget"] = 0;
   const std::string html = comparison_section(changed_output(OutputKind::kComparison, json)).body.html();
   EXPECT_THAT(html.substr(html.find("Not scored")), Not(HasSubstr(">0.0\u00A0%")));
-  json["cells"][5]["budget"] = -0.5;
+  json["configurations"][5]["budget"] = -0.5;
   EXPECT_THROW(comparison_section(changed_output(OutputKind::kComparison, json)), Error);
 }
 
@@ -336,9 +336,9 @@ TEST(ReportSections, ScoresAreMeansOverTheHeadsOfALayer) {
 TEST(ReportSections, NamesFromFilesStayText) {
   const std::string hostile = "<img src=x onerror=alert(1)>\"'";
   Json comparison = output_json("comparison.json"), task = output_json("needle.json");
-  for (const char* member : {"label", "method", "config"}) comparison["cells"][1][member] = hostile;
-  comparison["cells"][5]["error"] = hostile;
-  comparison["cells"][1]["settings"] = {{hostile, hostile}};
+  for (const char* member : {"label", "method", "config"}) comparison["configurations"][1][member] = hostile;
+  comparison["configurations"][5]["error"] = hostile;
+  comparison["configurations"][1]["settings"] = {{hostile, hostile}};
   comparison["command"] = hostile;
   task["task"] = task["method"] = hostile;
   Json latency = output_json("latency.json");
@@ -388,10 +388,10 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/bytes_ratio", evaluations_section},
         Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/ratio/interval", evaluations_section},
         Damage{OutputKind::kTask, "needle.json", "/samples/1/answer/partial", tasks_section},
-        Damage{OutputKind::kComparison, "comparison.json", "/cells/0/ratio/ppl", comparison_section},
-        Damage{OutputKind::kComparison, "comparison.json", "/cells/0/ratio/interval", comparison_section},
-        Damage{OutputKind::kComparison, "comparison.json", "/best/0/cell", comparison_section},
-        Damage{OutputKind::kComparison, "comparison.json", "/cells/2/over_best/kl/mean", comparison_section},
+        Damage{OutputKind::kComparison, "comparison.json", "/configurations/0/ratio/ppl", comparison_section},
+        Damage{OutputKind::kComparison, "comparison.json", "/configurations/0/ratio/interval", comparison_section},
+        Damage{OutputKind::kComparison, "comparison.json", "/best/0/configuration", comparison_section},
+        Damage{OutputKind::kComparison, "comparison.json", "/configurations/2/over_best/kl/mean", comparison_section},
         Damage{OutputKind::kCost, "cost.json", "/lagkv/rows/0/held", cost_section},
         Damage{OutputKind::kPerturbation, "perturb.json", "/layers", perturbation_section},
         Damage{OutputKind::kPerturbation, "perturb.json", "/states/v/same_count/high/mean/1", perturbation_section},

@@ -306,10 +306,10 @@ TEST(TradeoffChart, TheFrontIsWhatNoOtherBeatsInBothBytesAndLoss) {
   std::vector<TradePoint> points{trade_point("small", 0.25, 0.3), trade_point("beaten", 0.5, 0.4),
                                  trade_point("good", 0.5, 0.1), trade_point("full", 1, 0),
                                  trade_point("as good", 0.5, 0.1)};
-  mark_front(points);
+  mark_pareto_front(points);
   std::vector<std::string> front;
   for (const TradePoint& point : points)
-    if (point.front) front.push_back(point.label);
+    if (point.pareto_front) front.push_back(point.label);
   EXPECT_EQ(front, (std::vector<std::string>{"small", "good", "full", "as good"}));
 }
 
@@ -347,7 +347,7 @@ TEST(TradeoffChart, AMethodKeepsItsLookWhateverStandsBesideIt) {
 TEST(TradeoffChart, TellsAPointAndNamesTheFront) {
   TradePoint point = trade_point("lagkv", 0.25, 0.03), far = trade_point("far", 0.9, kInfinity);
   point.told = "a <little> more";
-  point.front = true;
+  point.pareto_front = true;
   const draw::Chart chart = tradeoff_chart("a front", "", divergence_scale(), {point, far});
   EXPECT_THAT(draw::page_drawings(chart, "plot").html(),
               HasSubstr("lagkv: 25\u00A0% of the bytes, a &lt;little&gt; more"));

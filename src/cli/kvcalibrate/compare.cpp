@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/compare/cells.h"
 #include "calibrate/compare/comparison_run.h"
+#include "calibrate/compare/configurations.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/compare_options.h"
 #include "cli/kvcalibrate/task_input.h"
@@ -39,9 +39,9 @@ CompareInput compare_input(const Run& run, const CompareGrid& planned) {
   grid.tokens = input.documents.front().size();
   grid.prefix = input.plan.prefix = compare_prefix(options, grid.tokens);
   input.decode = compare_decode(options, grid.tokens - grid.prefix - 1);
-  input.cells = compare_cells(grid, run.config());
-  for (CompareCell& cell : config_cells(options.list("config"), grid, run.model()))
-    input.cells.push_back(std::move(cell));
+  input.configurations = grid_configurations(grid, run.config());
+  for (Configuration& one : file_configurations(options.list("config"), grid, run.model()))
+    input.configurations.push_back(std::move(one));
   return input;
 }
 

@@ -157,7 +157,7 @@ OptionTable compare_options() {
              "tokens of each document that are not scored, and that " + listed(method_names(takes_whole_prefix)) +
                  " compress (default: three quarters)")
       .value("time", "TIME", "time limit, such as 30s, 60m or 2h (calibration may use about half)")
-      .flag("no-early-stop", "score every cell on every document")
+      .flag("no-early-stop", "score every configuration on every document")
       .formerly("full")
       .value("timed-tokens", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
       .formerly("decode")

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "calibrate/calibration.h"
-#include "calibrate/compare/calibrated_cells.h"
+#include "calibrate/compare/calibrated_configurations.h"
 #include "calibrate/compare/grid.h"
 #include "options/options.h"
 #include "run/model_session.h"

@@ -1,4 +1,4 @@
-#include "calibrate/compare/front.h"
+#include "calibrate/compare/pareto_front.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "calibrate/compare/cells.h"
+#include "calibrate/compare/configurations.h"
 #include "calibrate/prompt_caches.h"
 #include "eval/latency.h"
 #include "run/progress.h"
@@ -24,10 +24,10 @@ Retrieval retrieval_of(const std::string& task, std::span<const TaskResult> resu
   return retrieval;
 }
 
-/// Returns the approximate seconds of a comparison document with the full cache and every cell of the front.
-double pass_seconds(std::span<const FrontCell> front) {
+/// Returns the approximate seconds of a comparison document with the full cache and the whole front.
+double pass_seconds(std::span<const FrontConfiguration> front) {
   double sum = 0;
-  for (const FrontCell& cell : front) sum += cell.seconds;
+  for (const FrontConfiguration& one : front) sum += one.seconds;
   return sum + sum / static_cast<double>(std::max<std::size_t>(1, front.size()));
 }
 
@@ -55,7 +55,7 @@ Json answer_or_error(const std::function<Json()>& ask) {
 /// Asks the full cache and the caches of the front one question after the other.
 class FrontAsking {
  public:
-  FrontAsking(const Run& run, const FrontQuestions& questions, std::span<const FrontCell> front)
+  FrontAsking(const Run& run, const FrontQuestions& questions, std::span<const FrontConfiguration> front)
       : run_(run), questions_(questions), front_(front), results_(caches()) {}
 
   std::size_t caches() const noexcept { return 1 + front_.size(); }
@@ -94,13 +94,13 @@ class FrontAsking {
       return errors_.contains(0) || errors_.contains(i) ? std::nullopt : std::optional(retrieval_of(task, results_[i]));
     };
     FrontAnswers answers{found(0), {}};
-    for (std::size_t i = 1; i < caches(); ++i) answers.cells.push_back(found(i));
+    for (std::size_t i = 1; i < caches(); ++i) answers.configurations.push_back(found(i));
     return answers;
   }
 
  private:
   TaskResult answer(std::size_t cache, std::size_t n) const {
-    const CacheChoice choice = cache == 0 ? full_choice() : cell_choice(*front_[cache - 1].of, run_.model());
+    const CacheChoice choice = cache == 0 ? full_choice() : cache_choice(*front_[cache - 1].of, run_.model());
     const bool whole = choice.method->prefill == Prefill::kWhole;
     CachedAnswers model(run_.decoder(), prompt_cache_maker({choice, whole ? "context" : "stepwise"}, run_.backend(),
                                                            run_.config(), longest()));
@@ -109,35 +109,37 @@ class FrontAsking {
 
   const Run& run_;
   const FrontQuestions& questions_;
-  std::span<const FrontCell> front_;
+  std::span<const FrontConfiguration> front_;
   std::vector<std::vector<TaskResult>> results_;
   std::map<std::size_t, std::string> errors_;  // the first error of each cache
 };
 
-std::vector<TimedCache> timed_caches(const Run& run, std::span<const FrontCell> front, std::size_t tokens) {
+std::vector<TimedCache> timed_caches(const Run& run, std::span<const FrontConfiguration> front, std::size_t tokens) {
   std::vector<TimedCache> caches{{"full", cache_maker(full_choice(), run.backend(), run.config(), tokens)}};
-  for (const FrontCell& cell : front)
+  for (const FrontConfiguration& one : front)
     caches.push_back(
-        {cell.of->label, cache_maker(cell_choice(*cell.of, run.model()), run.backend(), run.config(), tokens)});
+        {one.of->label, cache_maker(cache_choice(*one.of, run.model()), run.backend(), run.config(), tokens)});
   return caches;
 }
 
 /// @param caches  the full cache comes first
-ComparisonSpeeds speeds_of(std::span<const CacheLatency> caches, std::span<const FrontCell> front, std::size_t tokens) {
+ComparisonSpeeds speeds_of(std::span<const CacheLatency> caches, std::span<const FrontConfiguration> front,
+                           std::size_t tokens) {
   // The ratio is of interleaved runs. An absolute rate varies with the machine's load.
   const double full = 1000 / caches[0].decode_ms[0];
   ComparisonSpeeds speeds{.tokens = tokens};
   for (std::size_t n = 0; n < front.size(); ++n) {
     const double ratio = 1 / caches[n + 1].decode_ratio[0];
-    speeds.cells.push_back({front[n].of->label, front[n].budget, full * ratio, full, ratio});
+    speeds.configurations.push_back({front[n].of->label, front[n].budget, full * ratio, full, ratio});
   }
   return speeds;
 }
 
 }  // namespace
 
-FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::size_t tokens,
-                       std::span<const FrontCell> front, RunRecords& records, std::optional<double> seconds) {
+FrontAnswers ask_pareto_front(const Run& run, const FrontQuestions& questions, std::size_t tokens,
+                              std::span<const FrontConfiguration> front, RunRecords& records,
+                              std::optional<double> seconds) {
   FrontAsking asking(run, questions, front);
   std::size_t count = asking.samples();
   if (seconds) {  // each prompt is prefilled twice: with and without its answer
@@ -161,8 +163,9 @@ FrontAnswers ask_front(const Run& run, const FrontQuestions& questions, std::siz
   return asking.answers();
 }
 
-std::optional<ComparisonSpeeds> time_front(const Run& run, std::span<const std::int32_t> document, std::size_t decode,
-                                           std::span<const FrontCell> front, std::optional<double> seconds) {
+std::optional<ComparisonSpeeds> time_pareto_front(const Run& run, std::span<const std::int32_t> document,
+                                                  std::size_t decode, std::span<const FrontConfiguration> front,
+                                                  std::optional<double> seconds) {
   const auto refuse = [&](const std::string& reason) {
     run.note(reason);
     return std::nullopt;

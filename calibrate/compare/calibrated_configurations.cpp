@@ -1,4 +1,4 @@
-#include "calibrate/compare/calibrated_cells.h"
+#include "calibrate/compare/calibrated_configurations.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "calibrate/budget/calibration.h"
 #include "calibrate/compare/calibration.h"
-#include "calibrate/compare/cells.h"
+#include "calibrate/compare/configurations.h"
 #include "core/error.h"
 #include "eval/cache_quality.h"
 #include "io/digest.h"
@@ -83,7 +83,7 @@ class Calibrations {
     std::ranges::sort(grid_.budgets);  // small budgets first: calibration gains most there
   }
 
-  CalibratedCells made() {
+  CalibratedConfigurations made() {
     std::vector<CalibratedMethod> methods = all_methods();
     std::ranges::stable_sort(methods, {}, &CalibratedMethod::priority);
     for (std::size_t n = 0; n < methods.size(); ++n) calibrate(methods[n], methods.size() - n);
@@ -113,13 +113,13 @@ class Calibrations {
         queue_.documents(method.name, all, waiting, [&](std::size_t n) { return seconds(method, n); });
     auto& text = texts_[count];
     if (!text) text = std::make_unique<CalibrationText>(*session_.decoder, corpus_, count);
-    std::vector<CompareCell> cells =
-        method.series != nullptr ? series_cells(*method.series, *text) : settings_cells(method.name, *text);
+    std::vector<Configuration> configurations = method.series != nullptr ? series_configurations(*method.series, *text)
+                                                                         : settings_configurations(method.name, *text);
     std::vector<double> left;
-    for (CompareCell& cell : cells) {
-      if (cell.error == kNoTimeToCalibrate) left.push_back(cell.budget);
-      if (cell.calibration_documents > 0) made_.methods[method.name] = cell.calibration_documents;
-      made_.cells.push_back(std::move(cell));
+    for (Configuration& one : configurations) {
+      if (one.error == kNoTimeToCalibrate) left.push_back(one.budget);
+      if (one.calibration_documents > 0) made_.methods[method.name] = one.calibration_documents;
+      made_.configurations.push_back(std::move(one));
     }
     if (made_.methods.contains(method.name) && count < all)
       print_note("note: " + method.name + " is calibrated on " + std::to_string(count) + " of " + std::to_string(all) +
@@ -138,15 +138,15 @@ class Calibrations {
     return rates_.of(static_cast<double>(grid_.budgets.size() * passes), 0);
   }
 
-  /// Returns a cell for each budget of a method: with its config, or with the reason why it has no config.
-  std::vector<CompareCell> series_cells(const SeriesMethod& method, const CalibrationText& text) {
+  /// Returns a configuration for each budget of a method: with its config, or with the reason why it has no config.
+  std::vector<Configuration> series_configurations(const SeriesMethod& method, const CalibrationText& text) {
     const std::string name(method.name);
     const SeriesInput input{*session_.source, *session_.decoder, *session_.backend,
                             text.tokens,      grid_.tokens,      grid_.budgets.back()};
     const SeriesSize size = series_size(session_, grid_, text.tokens.size(), tokens_);
     const Provenance record = plan_.provenance(text.corpus);
     std::unique_ptr<ConfigSeries> series;
-    std::vector<CompareCell> cells;
+    std::vector<Configuration> configurations;
     Json measured;
     std::size_t made = 0;
     for (const double budget : grid_.budgets) {
@@ -167,7 +167,7 @@ class Calibrations {
       const double expected = rates_.of(method, size, made + 1) - rates_.of(method, size, made);
       const Json found = queue_.next({{"method", name}, {"budget", budget}}, calibrate, expected);
       if (found.contains("error")) {
-        cells.push_back(
+        configurations.push_back(
             {.label = name, .method = name, .budget = budget, .error = found.at("error"), .calibrated = true});
         continue;
       }
@@ -176,13 +176,13 @@ class Calibrations {
       measured = found.at("measured");
       ++made;
       const std::vector<std::string> config{file.string()};
-      for (CompareCell& cell : config_cells(config, grid_, *session_.source)) {
-        cell.budget = budget;
-        cell.calibration_documents = text.tokens.size();
-        cells.push_back(std::move(cell));
+      for (Configuration& one : file_configurations(config, grid_, *session_.source)) {
+        one.budget = budget;
+        one.calibration_documents = text.tokens.size();
+        configurations.push_back(std::move(one));
       }
     }
-    return cells;
+    return configurations;
   }
 
   void write(ConfigSeries& series, const std::string& name, double budget, const std::filesystem::path& file,
@@ -198,7 +198,7 @@ class Calibrations {
     });
   }
 
-  std::vector<CompareCell> settings_cells(const std::string& name, const CalibrationText& text) {
+  std::vector<Configuration> settings_configurations(const std::string& name, const CalibrationText& text) {
     std::optional<Progress> progress;
     const auto done = [&](std::size_t count, std::size_t all) {
       if (!progress) progress.emplace("compare: calibrating " + name, static_cast<double>(all), run_.quiet);
@@ -217,7 +217,7 @@ class Calibrations {
   std::size_t tokens_;  // per document of the corpus
   Rates rates_;
   std::map<std::size_t, std::unique_ptr<CalibrationText>> texts_;  // by number of documents
-  CalibratedCells made_;
+  CalibratedConfigurations made_;
 };
 
 }  // namespace
@@ -234,18 +234,19 @@ std::filesystem::path CalibrationPlan::config(std::string_view name, double shar
   return folder / share_file(std::string(name), share);
 }
 
-CalibratedCells calibrated_cells(const CalibrationPlan& plan, const RunOptions& run, const ModelSession& session,
-                                 const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
-                                 std::optional<double> max_seconds) {
+CalibratedConfigurations calibrated_configurations(const CalibrationPlan& plan, const RunOptions& run,
+                                                   const ModelSession& session, const CompareGrid& grid,
+                                                   const Corpus& corpus, RunRecords& records,
+                                                   std::optional<double> max_seconds) {
   return Calibrations(plan, run, session, grid, corpus, records, max_seconds).made();
 }
 
-std::size_t max_calibrated_cells(const CalibrationPlan& plan, const CompareGrid& grid) {
-  std::size_t cells = 0;
-  for (const SeriesMethod* const method : plan.series) cells += 1 + (method->rows ? grid.composed.size() : 0);
+std::size_t max_calibrated_configurations(const CalibrationPlan& plan, const CompareGrid& grid) {
+  std::size_t configurations = 0;
+  for (const SeriesMethod* const method : plan.series) configurations += 1 + (method->rows ? grid.composed.size() : 0);
   for (const std::string& method : grid.methods)
-    if (is_calibrated(method)) cells += kv_types_of(grid, *find_method(method)).size();
-  return cells * grid.budgets.size();
+    if (is_calibrated(method)) configurations += kv_types_of(grid, *find_method(method)).size();
+  return configurations * grid.budgets.size();
 }
 
 Estimate calibration_estimate(const CalibrationPlan& plan, const ModelSession& session, const CompareGrid& grid,

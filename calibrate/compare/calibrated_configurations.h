@@ -18,8 +18,8 @@
 namespace kvs {
 
 /// The results of the calibrations, which run before anything is scored.
-struct CalibratedCells {
-  std::vector<CompareCell> cells;
+struct CalibratedConfigurations {
+  std::vector<Configuration> configurations;
   double seconds = 0;
   std::map<std::string, std::size_t> methods = {};  // documents that each method was calibrated on
 };
@@ -38,16 +38,18 @@ std::string share_file(const std::string& name, double share);
 /// Returns a share in percent: "12.5" for 0.125.
 std::string percent_text(double share);
 
-/// Calibrates methods on documents and returns their cells. Methods of the plan's series get configs, other methods get
-/// settings. If the time is short, methods with a low priority number come first, then small budgets. Each method is
-/// calibrated on as many evenly spaced documents as its share of the time allows. A note names what is left out.
+/// Calibrates methods on documents and returns their configurations. Methods of the plan's series get configs, other
+/// methods get settings. If the time is short, methods with a low priority number come first, then small budgets. Each
+/// method is calibrated on as many evenly spaced documents as its share of the time allows. A note names what is left
+/// out.
 /// @param max_seconds  time limit for all calibrations together
-CalibratedCells calibrated_cells(const CalibrationPlan& plan, const RunOptions& run, const ModelSession& session,
-                                 const CompareGrid& grid, const Corpus& corpus, RunRecords& records,
-                                 std::optional<double> max_seconds);
-/// Returns the maximum number of cells that calibrated_cells() returns.
-std::size_t max_calibrated_cells(const CalibrationPlan& plan, const CompareGrid& grid);
-/// Returns the maximum cost of calibrated_cells(), plus the cost of coding `scored` tokens with its caches.
+CalibratedConfigurations calibrated_configurations(const CalibrationPlan& plan, const RunOptions& run,
+                                                   const ModelSession& session, const CompareGrid& grid,
+                                                   const Corpus& corpus, RunRecords& records,
+                                                   std::optional<double> max_seconds);
+/// Returns the maximum number of configurations that calibrated_configurations() returns.
+std::size_t max_calibrated_configurations(const CalibrationPlan& plan, const CompareGrid& grid);
+/// Returns the maximum cost of calibrated_configurations(), plus the cost of coding `scored` tokens with its caches.
 Estimate calibration_estimate(const CalibrationPlan& plan, const ModelSession& session, const CompareGrid& grid,
                               const Corpus& corpus, std::size_t scored);
 
