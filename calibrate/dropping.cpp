@@ -37,7 +37,7 @@ constinit const Method kDroppingMethod{
     .title = "dropping",
     .summary = "the first tokens and the last slots, many dropped at once: FreqKV's baseline",
     .make = make_dropping,
-    .settings_for_share = slots_for_share,
+    .settings_for_share = cache_size_for_share,
     .priority = 7,
 };
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "caches/token_rows.h"
@@ -108,10 +107,6 @@ std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, const CacheLa
   return std::make_unique<StreamingCache>(options, layer.types);
 }
 
-Json streaming_for_share(double share, std::size_t tokens, const Json&) {
-  return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
-}
-
 }  // namespace
 
 constinit const Method kStreamingMethod{
@@ -123,7 +118,7 @@ constinit const Method kStreamingMethod{
               .link = "https://arxiv.org/abs/2309.17453",
               .year = 2023},
     .make = make_streaming,
-    .settings_for_share = streaming_for_share,
+    .settings_for_share = cache_size_for_share,
     .priority = 3,
 };
 

@@ -98,7 +98,7 @@ constinit const Method kFreqkvMethod{
               .link = "https://arxiv.org/abs/2505.00570",
               .year = 2025},
     .make = make_freqkv,
-    .settings_for_share = slots_for_share,
+    .settings_for_share = cache_size_for_share,
     .priority = 4,
 };
 

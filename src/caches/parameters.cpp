@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -282,6 +283,10 @@ std::size_t shared_count(const Json& settings, const std::string& name, std::siz
   if (!expected.empty())
     throw Error(ErrorCode::kUsage, name, "found " + describe_json(*found) + ", expected " + expected);
   return found->get<std::size_t>();
+}
+
+Json cache_size_for_share(double share, std::size_t tokens, const Json&) {
+  return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
 }
 
 }  // namespace kvs

@@ -108,4 +108,7 @@ class Parameters {
 /// @throws Error kUsage for anything but one whole number, such as a list by layer
 std::size_t shared_count(const Json& settings, const std::string& name, std::size_t default_value);
 
+/// Method::settings_for_share of methods whose only size is `cache_size`, in tokens.
+Json cache_size_for_share(double share, std::size_t tokens, const Json& settings);
+
 }  // namespace kvs

@@ -1,7 +1,5 @@
 #include "caches/slot_cache.h"
 
-#include <cmath>
-
 #include "core/error.h"
 
 namespace kvs {
@@ -20,10 +18,6 @@ SlotOptions slot_options(Parameters& parameters) {
                                    std::to_string(options.kept()) + " of " + std::to_string(options.compressible()) +
                                    " slots, expected one that keeps some and frees some");
   return options;
-}
-
-Json slots_for_share(double share, std::size_t tokens, const Json&) {
-  return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
 }
 
 std::size_t SlotCache::max_tokens_per_call() const noexcept {

@@ -24,9 +24,6 @@ struct SlotOptions {
 /// nothing.
 SlotOptions slot_options(Parameters& parameters);
 
-/// Method::settings_for_share of both methods.
-Json slots_for_share(double share, std::size_t tokens, const Json& settings);
-
 /// Plain rows are stored rotated: with slots, a compression undoes the rotation, compresses, and rotates at the new
 /// slots. Coded rows are stored unrotated and rotated at their slots when they are read, so that a row that changes its
 /// slot is not coded again.

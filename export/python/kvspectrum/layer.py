@@ -26,6 +26,7 @@ class CalibratedLayer(CacheLayerMixin):
     [1, kv_head, row, head_dim] are what it holds; whether keys are rotated is the method's choice."""
 
     always_whole = False  # whether it compresses a prefix, at its end, and nothing else
+    no_press = "kvpress has no such press"  # why press.py has none
     unlimited = sys.maxsize
 
     def __init__(self, parameters, setting):

@@ -1,6 +1,7 @@
 """Configs as presses of kvpress, for the methods that it has."""
 
 from kvspectrum.config import Config, ConfigError
+from kvspectrum.layer import CalibratedLayer
 from kvspectrum.methods import METHODS
 
 
@@ -34,16 +35,6 @@ PRESSES = {
     "streaming": ("StreamingLLMPress", _streaming),
 }
 
-WHY_NOT = {
-    "h2o": "ObservedAttentionPress divides a token's mass by its queries and keeps no recent tokens",
-    "dropping": "no press acts each time that a cache is full",
-    "freqkv": "a press chooses tokens, pseudo-tokens are none",
-    "faedkv": "a press chooses tokens, a spectrum has none",
-    "elitekv": "a press chooses tokens, a latent has all of them",
-    "gqa": "a press chooses tokens, fewer heads keep all of them",
-    "full": "it compresses nothing",
-}
-
 
 def press_from_config(path, tokens=None):
     """kvpress's press with the settings of the config at `path`, for prompts of `tokens` tokens (the config's prefix):
@@ -55,7 +46,7 @@ def press_from_config(path, tokens=None):
     config = Config(path)
     if config.method not in PRESSES:
         raise ConfigError(f"{path}: found method {config.method}, expected one of {', '.join(PRESSES)}: "
-                          f"{WHY_NOT.get(config.method, 'kvpress has no such press')}")
+                          f"{METHODS.get(config.method, CalibratedLayer).no_press}")
     config.check_types()
     import kvpress
 

@@ -17,6 +17,8 @@ class ElitekvLayer(CalibratedLayer):
     are not rotated. Fitted queries take W_q's place, fitted outputs multiply what attention yields (docs/configs.md).
     Source: EliteKV, sections 3.1 and 3.2."""
 
+    no_press = "a press chooses tokens, a latent has all of them"
+
     def __init__(self, parameters, setting):
         elite = parameters.read("elite", _picks, "chunks for each KV head")
         attention_module = setting.module

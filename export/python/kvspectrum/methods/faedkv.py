@@ -50,6 +50,7 @@ class FaedkvLayer(CalibratedLayer):
     paper's update does (literal). The middle is brought back as rows for each group that attends. Source: FAEDKV;
     deviations as in docs/faedkv.md."""
 
+    no_press = "a press chooses tokens, a spectrum has none"
     always_whole = True
 
     def __init__(self, parameters, setting):

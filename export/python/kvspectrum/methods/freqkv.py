@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from kvspectrum.methods.slots import SlotLayer
+from kvspectrum.slots import SlotLayer
 
 
 def dct(x):
@@ -32,6 +32,8 @@ class FreqkvLayer(SlotLayer):
     y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), channel by channel, of the keys before RoPE (rope=post: of the rotated ones) and
     of the values. band=high: the last L coefficients; rescale=off: without √(L/N); iterate=off: of the whole history
     each time, which is then held, too. Source: FreqKV, equations 4 to 6."""
+
+    no_press = "a press chooses tokens, pseudo-tokens are none"
 
     def __init__(self, parameters, setting):
         self.high_band = parameters.word("band", "low", "high") == "high"

@@ -7,6 +7,8 @@ class GqaLayer(CalibratedLayer):
     """Every token in `heads` KV heads, each the mean of as many neighbours, of their keys and of their values.
     Source: Ainslie et al. (2023), GQA, arXiv:2305.13245, section 2.1."""
 
+    no_press = "a press chooses tokens, fewer heads keep all of them"
+
     def __init__(self, parameters, setting):
         self.heads, kv_heads = parameters.count("heads", 1), setting.module.config.num_key_value_heads
         if kv_heads % self.heads:

@@ -8,6 +8,8 @@ class H2oLayer(CalibratedLayer):
     of equal ones) that is not among the `recent` last. A token's mass: softmax weights summed over all queries since it
     came and over the query heads that read the KV head. Source: Zhang et al. (2023), H2O, arXiv:2306.14048."""
 
+    no_press = "ObservedAttentionPress divides a token's mass by its queries and keeps no recent tokens"
+
     def __init__(self, parameters, setting):
         self.recent = parameters.count("recent", 1)
         self.cache_size = parameters.count("cache_size", self.recent + 1)
