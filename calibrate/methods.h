@@ -13,6 +13,7 @@
   CALIBRATED(Freqkv)                   \
   CALIBRATED(Lagkv)                    \
   PLAIN(H2o)                           \
+  PLAIN(Tova)                          \
   PLAIN(Snapkv)                        \
   PLAIN(L2norm)                        \
   CALIBRATED(Faedkv)                   \

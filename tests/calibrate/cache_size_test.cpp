@@ -77,6 +77,7 @@ TEST(CacheSize, FitsTheGreatestThatABudgetHolds) {
       {"freqkv", {{"gamma", 0.25}}, {{"gamma", 0.25}, {"cache_size", 50}}},
       // A token's attention mass takes 2 bytes in addition to its row of a head, 64.
       {"h2o", Json::object(), {{"cache_size", 48}, {"recent", 24}}},
+      {"tova", Json::object(), {{"cache_size", 50}}},
       {"snapkv", {{"prefix", 175}, {"window", 8}}, {{"prefix", 175}, {"window", 8}, {"cache_size", 25}}},
       {"lagkv", {{"lag", 10}, {"sinks", 4}}, {{"lag", 10}, {"sinks", 4}, {"ratio", 0.1}}},
   };

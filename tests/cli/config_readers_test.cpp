@@ -152,6 +152,7 @@ class ConfigReaders : public CalibratePrograms {
         {"faedkv", {"chunks=3", "kept=0/1/0,2/1", "sinks=1", "recent=2", "prefix=20"}},
         {"lagkv", {"lag=4", "ratio=0.5"}},
         {"h2o", {"cache_size=16", "recent=8"}},
+        {"tova", {"cache_size=16"}},
         {"snapkv", {"cache_size=12", "window=8", "prefix=20"}},
         {"l2norm", {"prefix=20"}},
         {"kivi", {"group=8", "residual=16"}},

@@ -48,6 +48,7 @@ TEST_F(EvalPrograms, ASavedConfigIsTheMethodThatWasEvaluated) {
   const std::vector<std::vector<std::string>> methods{{"full"},
                                                       {"streaming", "cache_size=16"},
                                                       {"dropping", "cache_size=16,20,24,12", "rope=post"},
+                                                      {"tova", "cache_size=16"},
                                                       {"freqkv", "cache_size=16", "layers=1,3", "gamma=0.25,0.5"},
                                                       {"lagkv", "lag=4", "sinks=2", "prefix=20", "prefill=whole"},
                                                       {"l2norm", "prefix=20", "skip_layers=0,2"},

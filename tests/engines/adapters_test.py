@@ -22,6 +22,7 @@ SETTINGS = [
     ("lagkv", "lag=32", "variant=local", "prefill=whole", *WHOLE),
     ("lagkv", "lag=32", "variant=l2"),
     ("h2o", "cache_size=128", "recent=64"),
+    ("tova", "cache_size=128"),
     ("snapkv", "cache_size=96", "window=32", *WHOLE),
     ("l2norm", *WHOLE),
     ("gqa", "heads=1", "layers=10,20"),

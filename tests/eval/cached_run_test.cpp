@@ -83,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "prefix=120", "prefill=whole"}, 68, 76, 11},
         // A token is dropped before each of tokens 32 … 199; a row has its mass.
         Case{"h2o", {"cache_size=32", "recent=16"}, 32, 32, 168, 1},
-        Case{"h2o", {"cache_size=9", "recent=1"}, 9, 9, 191, 1},
+        Case{"h2o", {"cache_size=9", "recent=1"}, 9, 9, 191, 1}, Case{"tova", {"cache_size=32"}, 32, 32, 168},
+        Case{"tova", {"cache_size=2"}, 2, 2, 198},
         Case{"snapkv", {"prefix=120", "cache_size=40", "window=16"}, 120, 120, 1},
         // 76 tokens become the first 9 of 39 bins; a complex bin of keys and values takes as much as two rows.
         Case{"faedkv", {"prefix=100", "sinks=4", "recent=20", "chunks=4", "kept=0"}, 24 + 18 + 100, 142, 1},
@@ -150,6 +151,7 @@ TEST(CachedRunOfCodes, AnySplitOfATextHoldsAsMuchAndLosesAsMuch) {
       {"freqkv", {"cache_size=32", "type=int8_per_token_head"}},
       {"lagkv", {"sinks=4", "lag=16", "ratio=0.25", "type=int8_per_token_head"}},
       {"h2o", {"cache_size=32", "recent=16", "type=f16"}},
+      {"tova", {"cache_size=32", "type=f16"}},
       {"snapkv", {"prefix=120", "cache_size=40", "window=16", "type=int8_per_token_head"}},
       {"l2norm", {"prefix=50", "ratio=0.4", "type=int8_per_token_head"}},
       {"gqa", {"heads=1", "type=int8_per_token_head"}},

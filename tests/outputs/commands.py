@@ -41,6 +41,8 @@ METHODS = {
     "lagkv_whole": "lagkv sinks=2 lag=8 ratio=0.25 prefix=32 prefill=whole",
     "h2o": "h2o cache_size=16 recent=8",
     "h2o_q4_0": "h2o cache_size=16 recent=8 store=q4_0",
+    "tova": "tova cache_size=16",
+    "tova_q8_0": "tova cache_size=16 store=q8_0",
     "snapkv": "snapkv prefix=32 cache_size=16 window=4 kernel=3",
     "snapkv_q8_0": "snapkv prefix=32 cache_size=16 window=4 store=q8_0",
     "l2norm": "l2norm prefix=32 ratio=0.25 skip_layers=0",
@@ -206,9 +208,10 @@ def questions():
 
 def comparisons():
     plain = ["--budgets", "75%,50%,25%", "--decode", "0"]
-    yield calibrate("compare", "compare", *plain, "--full", "--best-dir", "compare/best", "--out", "compare/o.json",
+    every = ["--methods", "full,streaming,dropping,freqkv,lagkv,h2o,snapkv,l2norm,faedkv,kivi"]
+    yield calibrate("compare", "compare", *plain, *every, "--full", "--best-dir", "compare/best", "--out", "compare/o.json",
                     "--json")
-    yield calibrate("compare_race", "compare", *plain, "--prefix", "24", "--losses", "2%,50%", "--compose", "none",
+    yield calibrate("compare_race", "compare", *plain, *every, "--prefix", "24", "--losses", "2%,50%", "--compose", "none",
                     "--stores", "q8_0/q4_0,quarot4", "--config", "elitekv_rank/o.json", "--out", "compare_race/o.json")
     text = ["--calibration-text", "../inputs/other.txt", "--calibration-window", "64", "--calibration-documents", "4"]
     yield calibrate("compare_calibrated", "compare", "--budgets", "50%", "--decode", "0", *text, "--full", "--methods",
