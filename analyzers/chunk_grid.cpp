@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 std::size_t ChunkGrid::bins() const noexcept {
   return full_spectrum && transform == Transform::kDft ? samples : bins_of(transform, samples);
@@ -48,4 +48,4 @@ std::vector<std::size_t> most_important(std::span<const double> delta, std::size
   return order;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -6,7 +6,7 @@
 
 #include "kernels/spectral_ops.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// How a spectrum over `samples` tokens is cut into chunks: chunk c = bins [⌊cB/C⌋, ⌊(c+1)B/C⌋) of B bins. Source:
 /// FAEDKV, chunked spectrum. Deviation: with the half spectrum (default), a bin and its mirror image are kept or
@@ -32,4 +32,4 @@ std::size_t kept_count(double share, std::size_t chunks) noexcept;
 /// Returns the `count` chunks with the largest Δ (lowest index on ties), ascending.
 std::vector<std::size_t> most_important(std::span<const double> delta, std::size_t count);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

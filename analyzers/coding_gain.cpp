@@ -8,7 +8,7 @@
 #include "analyzers/layer_covariance.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 /// Half of a difference of logarithms; rounding may make the difference negative.
@@ -215,4 +215,4 @@ double idle_share(std::span<const double> variances, double rate) {
   return 1 - static_cast<double>(coded) / all;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

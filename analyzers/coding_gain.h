@@ -8,7 +8,7 @@
 
 #include "analyzers/moments.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Block lengths of transforms along tokens.
 inline constexpr std::array<std::size_t, 4> kBlockTokens{2, 4, 8, 16};
@@ -75,4 +75,4 @@ double optimism(std::size_t width, double tokens);
 /// variance.
 double idle_share(std::span<const double> variances, double rate);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -2,7 +2,7 @@
 
 #include "analyzers/method_family.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 using Steps = CodingGainResult::Steps;
@@ -73,4 +73,4 @@ CodingGainResult coding_gain_result(const ModelGains& gains) {
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

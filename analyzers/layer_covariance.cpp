@@ -6,7 +6,7 @@
 #include "analyzers/coding_gain.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 /// A state counts as constant if its variance is below this share of its second moment: the rest is rounding.
@@ -109,4 +109,4 @@ double LayerCovariance::log2_determinant(std::size_t first, std::size_t count) c
   return 2 * factor.matrixLLT().diagonal().array().log2().sum();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

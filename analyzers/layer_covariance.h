@@ -5,7 +5,7 @@
 #include "analyzers/matrix.h"
 #include "analyzers/moments.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Covariances of a layer's heads, about their means or, as second moments, about zero. covariance() and
 /// log2_determinant() add noise() to the diagonal (kFinestBits). A constant state is a multiple of the identity, so
@@ -40,4 +40,4 @@ class LayerCovariance {
   ByState<bool> constant_{};
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -3,11 +3,11 @@
 #include <Eigen/Dense>
 #include <cstddef>
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Row-major, like all tensors. Only for sources of this folder.
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 constexpr Eigen::Index to_index(std::size_t value) noexcept { return static_cast<Eigen::Index>(value); }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 FamilyVerdict verdict_of(double value, double pays, double idle) {
@@ -49,4 +49,4 @@ std::vector<FamilyFinding> family_findings(const ModelGains& gains) {
   return findings;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -5,7 +5,7 @@
 #include "analyzers/model_gain.h"
 #include "results/coding_gain.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Bits a real from which a family can pay, and below which it cannot: at 2 to 4 bits a real, 0.25 bit is 6 to 12 % of
 /// the bytes, and 0.1 less than what two codecs of the same kind differ by. Ours.
@@ -16,4 +16,4 @@ inline constexpr double kPayingShare = 0.25, kIdleShare = 0.1;
 /// Without words. Empty where neither k_pre nor v was measured.
 std::vector<FamilyFinding> family_findings(const ModelGains& gains);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 /// Returns the mean of `value` over layers, minus the value that white noise would show.
@@ -87,4 +87,4 @@ double joint_mean(const ModelGains& gains) {
                           [](const LayerGains& layer) { return layer.joint.value_or(0); });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

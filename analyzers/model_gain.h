@@ -7,7 +7,7 @@
 
 #include "analyzers/coding_gain.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Coding gains of a model's layers. No layers: nothing could be computed; `left_out` has the reason.
 struct ModelGains {
@@ -43,4 +43,4 @@ StepMeans step_means(const ModelGains& gains, StateKind state);
 /// Like step_means(), for the joint KLT; 0 if it is absent.
 double joint_mean(const ModelGains& gains);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

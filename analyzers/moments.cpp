@@ -10,7 +10,7 @@
 #include "analyzers/matrix.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 /// Returns one document's tokens of every head, [token, head_dim] each.
@@ -209,4 +209,4 @@ void MomentSource::add(std::span<const std::vector<double>> sums) {
   for (std::size_t n = 0; n < own.size(); ++n) std::ranges::transform(*own[n], sums[n], own[n]->begin(), std::plus());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -8,7 +8,7 @@
 
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// The sums of a layer. Heads are numbered across states: first those of k_pre and v, which may be coded together
 /// ("whole" heads), then those of k_post.
@@ -88,4 +88,4 @@ double moment_bytes(const MomentShape& shape, std::size_t layers);
 /// Returns the FLOPs of one document.
 double moment_flops(const MomentShape& shape, std::size_t layers);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 using States = BackendView<const float, 3>;  // [head, token, head_dim]
@@ -88,4 +88,4 @@ std::vector<ByState<BandSimilarity>> compare_versions(SpectralOps& ops, StateSou
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

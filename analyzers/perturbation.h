@@ -9,7 +9,7 @@
 #include "results/perturbation.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Bands of T bins: [0, ⌊T/2⌋), the same without bin 0, and [⌊T/2⌋, T).
 enum class BinBand { kLow, kLowWithoutDc, kHigh };
@@ -30,4 +30,4 @@ using BandSimilarity = std::array<double, kBinBands.size()>;
 std::vector<ByState<BandSimilarity>> compare_versions(SpectralOps& ops, StateSource& original, StateSource& perturbed,
                                                       std::size_t document, std::span<const std::size_t> layers);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -5,7 +5,7 @@
 #include "eval/paired_difference.h"
 #include "io/record.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 SimilarityCurve curve_of(std::span<const PerturbedDocument* const> documents, StateKind state, BinBand band) {
@@ -89,4 +89,4 @@ void compare_documents(SpectralOps& ops, StateSource& original, StateSource& per
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -10,7 +10,7 @@
 #include "io/json.h"
 #include "results/perturbation.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// What one document's perturbation did to its states.
 struct PerturbedDocument {
@@ -35,4 +35,4 @@ Json perturbed_document_json(const PerturbedDocument& document);
 PerturbedDocument perturbed_document_from(const JsonCursor& record, const PerturbedDocument& planned,
                                           std::size_t layers);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

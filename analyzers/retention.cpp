@@ -8,7 +8,7 @@
 #include "io/finite.h"
 #include "io/record.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 /// Returns the bins or chunks that are kept in a layer, ascending.
@@ -131,4 +131,4 @@ RetentionResult retention_result(RetentionResult result, const RetentionPlan& pl
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

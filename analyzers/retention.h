@@ -13,7 +13,7 @@
 #include "io/journal.h"
 #include "results/retention.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// What a retention run measures: every share of every band for keys, values and both.
 struct RetentionPlan {
@@ -57,4 +57,4 @@ Retention retain(AblationForward& forward, const RetentionPlan& plan,
 /// All that a result says of plan and sums. @param result  says already where it comes from
 RetentionResult retention_result(RetentionResult result, const RetentionPlan& plan, const Retention& retention);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

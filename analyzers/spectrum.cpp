@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 void add_values(std::vector<double>& to, const std::vector<double>& values) {
@@ -197,4 +197,4 @@ Spectrum SpectrumAccumulator::result() const {
   return spectrum;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -8,7 +8,7 @@
 #include "kernels/spectral_ops.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// The states whose spectra are computed.
 inline constexpr std::array kSpectrumStates{StateKind::kKPre, StateKind::kKPost, StateKind::kV};
@@ -102,4 +102,4 @@ class SpectrumAccumulator {
   ByState<std::vector<double>> constant_;            // [layer, head, channel]: 1 while constant, 0 once it has varied
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -6,7 +6,7 @@
 #include "draw/numbers.h"
 #include "results/spectrum_charts.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 constexpr std::size_t kLayerBands = 12, kRopeBands = 6, kHeadBands = 4;  // bands per octave
@@ -262,4 +262,4 @@ std::vector<draw::Chart> spectrum_heads_charts(const SpectrumView& view) {
   return pages;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -10,7 +10,7 @@
 #include "draw/chart.h"
 #include "results/states.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Several bins as one, because a logarithmic axis would draw them at the same place.
 struct Band {
@@ -40,4 +40,4 @@ std::size_t spectrum_heads_pages(std::size_t layers, std::size_t heads) noexcept
 /// A small panel for each layer and head with one curve per state, on pages of at most 240 panels (always whole
 /// layers). Bins are averaged over 1/4 octave.
 std::vector<draw::Chart> spectrum_heads_charts(const SpectrumView& view);
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -11,7 +11,7 @@
 #include "io/output_set.h"
 #include "results/spectrum_charts.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 constexpr std::size_t kBandsPerOctave = 12;
@@ -153,4 +153,4 @@ std::string write_spectrum_report(const std::filesystem::path& directory, const 
   return figures.note();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

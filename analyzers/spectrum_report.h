@@ -9,7 +9,7 @@
 #include "analyzers/spectrum.h"
 #include "results/spectrum.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Returns `result` with all summaries by layer and by head, for all tokens and without sinks, with and without DC.
 /// @param result  describes the source of the states
@@ -27,4 +27,4 @@ std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settin
 std::string write_spectrum_report(const std::filesystem::path& directory, const Spectrum& spectrum,
                                   const SpectrumResult& result, bool force);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

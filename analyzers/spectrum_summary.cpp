@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 namespace {
 
 // If the energy without DC is below this share of the total, it is rounding.
@@ -91,4 +91,4 @@ std::vector<double> chunk_shares(std::span<const double> power, Transform transf
   return shares;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -7,7 +7,7 @@
 
 #include "kernels/spectral_ops.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// The shares of the lowest bins in a summary, in per cent of the bins.
 inline constexpr std::array<double, 5> kLowPercents{1, 5, 10, 25, 50};
@@ -44,4 +44,4 @@ inline constexpr std::size_t kEnergyChunks = 22;
 /// in each bin if there are fewer bins. All zeros if there is no energy.
 std::vector<double> chunk_shares(std::span<const double> power, Transform transform, std::size_t samples);
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

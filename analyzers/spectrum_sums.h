@@ -9,7 +9,7 @@
 #include "analyzers/moments.h"
 #include "analyzers/spectrum.h"
 
-namespace kvs {
+namespace kvs::inline analyzers {
 
 /// Sums of a spectrum and, where gains are wanted, the moments that are taken on the way to it.
 struct SpectrumSums {
@@ -38,4 +38,4 @@ struct SpectrumSums {
   }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline analyzers

@@ -9,7 +9,7 @@
 #include "calibrate/registry.h"
 #include "model/cache_shape.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 Cache make(const CacheChoice& choice, const ModelConfig& model) {
@@ -84,4 +84,4 @@ std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const M
   return choice.loaded->caches(backend, model, parameters, tokens);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -11,7 +11,7 @@
 #include "calibrate/loaded_config.h"
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The cache that options or a config request.
 struct CacheChoice {
@@ -50,4 +50,4 @@ std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model,
 /// Returns a function that creates caches for documents of `tokens` tokens. `backend` and `model` must outlive it.
 std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const ModelConfig& model, std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

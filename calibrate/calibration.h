@@ -10,7 +10,7 @@
 #include "calibrate/loaded_config.h"
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// How a method is calibrated, and how its configs are run.
 struct Calibration {
@@ -37,4 +37,4 @@ const Calibration* find_calibration(const Method& method) noexcept;
 /// Returns the way of writing configs with this name, or nullptr.
 const SeriesMethod* find_series(std::string_view name) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

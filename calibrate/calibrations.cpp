@@ -3,7 +3,7 @@
 
 #include "calibrate/calibration.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 #define KVS_ADDRESS(Name) &k##Name##Calibration,
@@ -29,4 +29,4 @@ const SeriesMethod* find_series(std::string_view name) noexcept {
   return nullptr;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

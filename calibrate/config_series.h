@@ -13,7 +13,7 @@
 #include "model/decoder.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Called with a step's name, the completed units and their total.
 using SeriesProgress = std::function<void(std::string_view step, std::size_t done, std::size_t total)>;
@@ -64,4 +64,4 @@ struct SeriesMethod {
   double (*memory)(const SeriesSize& size);
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

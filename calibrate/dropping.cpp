@@ -3,7 +3,7 @@
 #include "caches/slot_cache.h"
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// A compression keeps the last ⌊γN⌋ of the slots after the sinks: FreqKV's schedule without its transform, as in that
@@ -41,4 +41,4 @@ constinit const Method kDroppingMethod{
     .priority = 7,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 #include "caches/full.h"
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// A full cache with fewer KV heads. Each is the mean of `kv_heads / heads` neighbouring heads (keys and values), and
@@ -98,4 +98,4 @@ constinit const Method kGqaMethod{
     .compared = false,  // an untrained pooled model is not competitive
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 #include "caches/token_steps.h"
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 struct H2oOptions {
@@ -110,4 +110,4 @@ constinit const Method kH2oMethod{
     .priority = 2,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "calibrate/method.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 struct KiviOptions {
@@ -155,4 +155,4 @@ constinit const Method kKiviMethod{
     .priority = 8,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "calibrate/method.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Keeps the ⌊ratio · P⌋ tokens of a prefix of P whose keys are shortest in each KV head (the first of equals), and all
@@ -87,4 +87,4 @@ constinit const Method kL2normMethod{
     .priority = 10,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "caches/parameters.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The content of a config's files, in memory, for a method whose caches need them.
 class LoadedConfig {
@@ -30,4 +30,4 @@ class LoadedConfig {
   virtual std::size_t shared_bytes() const noexcept { return 0; }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 
 #include "caches/full.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// The words of `prefill` that a method takes, its default first.
@@ -54,4 +54,4 @@ std::vector<ParameterSpec> describe(const Method& method) {
   return parameters.specs();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

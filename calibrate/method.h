@@ -13,7 +13,7 @@
 #include "calibrate/methods.h"
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Where a method was published.
 struct Paper {
@@ -79,4 +79,4 @@ Cache make_cache(const Method& method, Parameters& parameters, const CacheShape&
 /// Returns every parameter of a method, in the order in which its reader reads them.
 std::vector<ParameterSpec> describe(const Method& method);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

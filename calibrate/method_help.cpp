@@ -8,7 +8,7 @@
 #include "calibrate/common/settings_check.h"
 #include "calibrate/registry.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// " cache_size sinks=4 rope=pre|post": a parameter with its words or its default.
@@ -74,4 +74,4 @@ std::string cache_method_lines() {
   return lines + "  all of them:" + shared + "\n  with --config alone: " + configs + '\n';
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

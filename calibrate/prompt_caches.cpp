@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 ParameterSource prefix_parameters(std::size_t tokens) {
   return {{{"prefix", tokens}, {"prefill", tokens > 0 ? "whole" : "stepwise"}}, "--prefill: ", ErrorCode::kUsage};
@@ -21,4 +21,4 @@ std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, B
   };
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "calibrate/cache_choice.h"
 #include "tasks/prompt.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// A method, and how prompts are put into its cache.
 struct TaskCache {
@@ -22,4 +22,4 @@ ParameterSource prefix_parameters(std::size_t tokens);
 std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, Backend& backend,
                                                        const ModelConfig& model, std::size_t longest);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 namespace {
 
@@ -33,4 +33,4 @@ std::vector<std::string> method_names(bool (*holds)(const Method& method)) {
   return names;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::span<const Method* const> all_methods() noexcept;
 /// Returns nullptr if there is no method of this name.
@@ -19,4 +19,4 @@ std::vector<std::string> method_names(bool (*holds)(const Method& method));
 /// everywhere. "quantised alone" is the full cache in a storage type.
 std::vector<std::string> method_order();
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "calibrate/method.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 struct SnapkvOptions {
@@ -122,4 +122,4 @@ constinit const Method kSnapkvMethod{
     .priority = 5,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

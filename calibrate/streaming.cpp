@@ -5,7 +5,7 @@
 #include "caches/token_steps.h"
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 struct StreamingOptions {
@@ -122,4 +122,4 @@ constinit const Method kStreamingMethod{
     .priority = 3,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "caches/token_steps.h"
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Just before a token that finds `cache_size` tokens, all KV heads of the layer drop the token with the least
@@ -93,4 +93,4 @@ constinit const Method kTovaMethod{
     .priority = 3,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -11,7 +11,7 @@
 #include "io/staged_output.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline exporters {
 
 /// What an exporter works on. The config has been read, checked, and found to be the model's.
 struct ExportJob {
@@ -55,4 +55,4 @@ std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span
 /// The file that an export leaves in a folder it writes: what it is, and that it may be replaced.
 inline constexpr std::string_view kExportRecord = "kvspectrum-export.json";
 
-}  // namespace kvs
+}  // namespace kvs::inline exporters

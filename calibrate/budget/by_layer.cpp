@@ -11,7 +11,7 @@
 #include "io/record.h"
 #include "ranks/watch.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
@@ -136,4 +136,4 @@ std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds) noexce
   return 1 + (rounds * kStepsOfACandidate + 1) * model.layers;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "model/decoder.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Lets layers trade sizes under the space's budget: runs allocate_layers() on the divergence from the full cache's
 /// predictions. Layers with a sliding window do not take part.
@@ -24,4 +24,4 @@ Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candida
 /// Returns the maximum number of joint losses measured, not counting those of trades made together.
 std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

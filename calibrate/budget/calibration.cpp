@@ -17,7 +17,7 @@
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
@@ -201,4 +201,4 @@ std::size_t max_losses(const ModelConfig& model, std::string_view method, const 
          kContenders * text.held.size();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

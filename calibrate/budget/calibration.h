@@ -18,7 +18,7 @@
 #include "ranks/ranks.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The request of a calibration.
 struct BudgetPlan {
@@ -95,4 +95,4 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
 std::size_t max_losses(const ModelConfig& model, std::string_view method, const BudgetPlan& plan,
                        const BudgetText& text);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "calibrate/calibration.h"
 #include "calibrate/registry.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::size_t BudgetRoom::count(const std::string& parameter, std::size_t own) const {
   const auto found = given.find(parameter);
@@ -49,4 +49,4 @@ GridAxis shares_of(std::string name, std::size_t tokens, std::span<const double>
   return axis;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -10,7 +10,7 @@
 #include "analyzers/spectrum.h"
 #include "caches/parameters.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The size of a document under a budget; settings divide it.
 struct BudgetRoom {
@@ -63,4 +63,4 @@ std::vector<Json> combinations(const std::vector<GridAxis>& axes);
 /// Returns an axis of shares of a number of tokens: whole numbers, at least `least`.
 GridAxis shares_of(std::string name, std::size_t tokens, std::span<const double> shares, std::size_t least = 0);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "eval/paired_difference.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kFirstDocuments = 1, kFinalists = 2;
@@ -66,4 +66,4 @@ std::size_t halving_losses(std::size_t candidates, std::size_t documents) noexce
   return sum;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

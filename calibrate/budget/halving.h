@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// A candidate and its losses so far.
 struct HalvedCandidate {
@@ -34,4 +34,4 @@ std::vector<HalvedCandidate> successive_halving(std::size_t candidates, std::siz
 /// Returns the maximum number of losses measured.
 std::size_t halving_losses(std::size_t candidates, std::size_t documents) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

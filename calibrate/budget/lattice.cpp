@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Creates a lattice with settings and steps that all layers share.
@@ -99,4 +99,4 @@ Json by_layer_settings(const std::vector<Json>& layers) {
   return all;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "calibrate/common/cache_size.h"
 #include "calibrate/common/layer_budget.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The candidates of layers that trade sizes under one budget.
 struct BudgetLattice {
@@ -37,4 +37,4 @@ BudgetLattice plain_lattice(CacheSizes& sizes, const std::vector<Json>& settings
 /// Combines the settings of all layers to one object, with a list where they differ.
 Json by_layer_settings(const std::vector<Json>& layers);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

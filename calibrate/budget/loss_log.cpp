@@ -9,7 +9,7 @@
 #include "eval/document_loss.h"
 #include "io/record.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Reads the mean loss of a document in nats. Rounding may make a divergence negative.
@@ -101,4 +101,4 @@ Json LossLog::kept(const std::function<Json(Ranks&)>& find, const std::function<
   return found;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -8,7 +8,7 @@
 #include "io/journal.h"
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Losses in the order in which a calibration measures them. They are counted and kept in a journal, so that a resumed
 /// run does not measure them again. Ranks share the measurements, and all ranks have the losses. The journal also keeps
@@ -47,4 +47,4 @@ class LossLog {
   std::vector<Json> before_;  // the journal's records when it was opened
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

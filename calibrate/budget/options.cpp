@@ -8,7 +8,7 @@
 #include "calibrate/registry.h"
 #include "model/tensor_shape.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::int64_t kMaxRounds = 1000;
@@ -72,4 +72,4 @@ std::string next_command(std::string_view method, const Options& options, ModelF
   return "  next: kvcalibrate eval" + model + other_text(options, tokens) + config + '\n';
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

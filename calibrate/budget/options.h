@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Adds --budget, --set, --per-layer-rounds and --holdout-windows of a cache method.
 void add_budget_options(OptionTable& table, const std::string& method);
@@ -25,4 +25,4 @@ BudgetPlan budget_plan(const Options& options, double full, std::size_t tokens);
 std::string next_command(std::string_view method, const Options& options, ModelFormat format, const Json& settings,
                          std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

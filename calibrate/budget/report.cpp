@@ -13,7 +13,7 @@
 #include "core/exponential.h"
 #include "eval/document_loss.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 double mean_nll(const std::vector<double>& nll) { return paired_mean(nll).mean; }
@@ -167,4 +167,4 @@ std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, s
   return text.str();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "io/json.h"
 #include "results/allocation.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 AllocationResult allocation_result(const BudgetCalibration& found);
 /// Returns `quality` of a config: the winner's results on the held-out documents; empty without them.
@@ -17,4 +17,4 @@ std::string budget_verdict(const BudgetCalibration& found);
 /// Returns the winner's settings and size, the verdict, and the engines that run it.
 std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, std::size_t full_bytes);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 [[noreturn]] void refuse_budget(const std::string& found) {
@@ -41,4 +41,4 @@ std::size_t budget_bytes(const std::string& text, double full, std::size_t token
   return static_cast<std::size_t>(bytes);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the number of documents to hold out: a quarter, but at least two of four or more. An interval needs two.
 std::size_t documents_to_hold_out(std::size_t documents) noexcept;
@@ -17,4 +17,4 @@ Budget parse_budget(const std::string& text);
 /// Returns --budget in bytes, for a document of `tokens` tokens whose full cache has `full` bytes. @throws Error kUsage
 std::size_t budget_bytes(const std::string& text, double full, std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

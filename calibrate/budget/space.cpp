@@ -10,7 +10,7 @@
 #include "core/interrupt.h"
 #include "model/cache_shape.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Returns the default prefix of a method that compresses a prefix at its end. The tokens after it are not compressed:
@@ -187,4 +187,4 @@ void BudgetSpace::refuse(const std::vector<Json>& settings) {
                   nearest->second.dump());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

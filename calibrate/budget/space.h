@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the number of tokens of a document in layers with a sliding window, summed over these layers.
 std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens);
@@ -76,4 +76,4 @@ class BudgetSpace {
   std::optional<Error> refusal_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

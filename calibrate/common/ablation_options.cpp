@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 void add_ablation_options(OptionTable& table, const AblationDefaults& defaults) {
   table
@@ -48,4 +48,4 @@ void check_setup(const AblationSetup& setup) {
                     ", expected at least 2 after the prefix: one is scored given the other");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "eval/filtered_forward.h"
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Defaults of the options that differ from command to command.
 struct AblationDefaults {
@@ -21,4 +21,4 @@ AblationSetup ablation_setup(const Options& options, std::size_t tokens);
 /// @throws Error kUsage if sinks and recent tokens do not fit in a prefix, or the scored tokens behind it
 void check_setup(const AblationSetup& setup);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr float kMinWeight = 1e-7F;  // pairs with less attention are ignored
@@ -122,4 +122,4 @@ void AttentionPairs::add(Backend& backend, const DocumentStates& states, const R
   for (std::size_t n = 0; n < masses.size(); ++n) mass[n % tokens] += share * masses[n];
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

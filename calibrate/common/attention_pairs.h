@@ -7,7 +7,7 @@
 #include "core/tensor_view.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// How a layer's scores become attention weights.
 struct ScoreRule {
@@ -35,4 +35,4 @@ struct AttentionPairs {
                   TensorView<double, 3> gram, std::span<double> mass);
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -8,7 +8,7 @@
 #include "caches/document_cache.h"
 #include "calibrate/registry.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kRopeChunks = 1;  // more rotated chunks would only cost time
@@ -162,4 +162,4 @@ std::size_t CacheSizes::least(const Json& settings) {
   return total(settings_for_share(settings, high));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

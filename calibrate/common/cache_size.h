@@ -8,7 +8,7 @@
 
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns `settings` with a size that keeps all of a document; replaces any size in them (Method::settings_for_share).
 Json with_greatest_size(const Method& method, std::size_t tokens, const Json& settings);
@@ -53,4 +53,4 @@ class CacheSizes {
   std::map<std::string, std::size_t> known_;  // totals by settings
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

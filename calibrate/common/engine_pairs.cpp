@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::array<std::string_view, 4> kEverywhere{"f16", "bf16", "q8_0", "q4_0"};
@@ -35,4 +35,4 @@ std::string cuda_pair_text(std::string_view k, std::string_view v) {
          (pair == CudaPair::kEveryBuild ? "" : "; elsewhere the processor computes attention, which is slow");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

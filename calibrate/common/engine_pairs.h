@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Which builds of llama.cpp have flash attention on CUDA for a pair of cache types, in ascending order of build
 /// requirements. Source: ggml/src/ggml-cuda/fattn.cu of llama.cpp (00a2d60), ggml_cuda_get_best_fattn_kernel.
@@ -20,4 +20,4 @@ std::string_view builds_of(CudaPair pair) noexcept;
 /// …".
 std::string cuda_pair_text(std::string_view k, std::string_view v);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "eval/paired_difference.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// A step of one layer, and the changes it makes.
@@ -194,4 +194,4 @@ LayerAllocation allocate_layers(const LayerBudget& budget, LayerChoice start, co
   return Allocator(budget, std::move(start), loss).run();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// One way in which a layer may keep its tokens.
 struct LayerCandidate {
@@ -46,4 +46,4 @@ struct LayerAllocation {
 /// @throws Error kUsage if the start is above the budget, with the size of the smallest candidates
 LayerAllocation allocate_layers(const LayerBudget& budget, LayerChoice start, const JointLoss& loss);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

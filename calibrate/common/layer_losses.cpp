@@ -5,7 +5,7 @@
 #include "caches/document_cache.h"
 #include "caches/full.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 LayerLosses::LayerLosses(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                          std::vector<std::size_t> layers, MakeLayer make, const Prefix& prefix, std::size_t positions)
@@ -58,4 +58,4 @@ double LayerLosses::divergence(const LayerChoice& choice, std::size_t document) 
   return one.loss.divergence(run(one, choice));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -11,7 +11,7 @@
 #include "eval/document_loss.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Joint losses of a cache whose layers are chosen separately. Documents are processed whole; each layer's own cache
 /// cuts them for itself (for_documents()). The residual streams that enter each layer are kept, so a choice runs only
@@ -49,4 +49,4 @@ class LayerLosses {
   std::vector<Document> documents_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "calibrate/common/whitening.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -82,4 +82,4 @@ OutputWeights output_weights(CalibrationOps& ops, const AttentionMaps& maps,
   return weights;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "kernels/calibration_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The weights that read and write a layer's keys and values.
 struct AttentionMaps {
@@ -36,4 +36,4 @@ std::vector<std::vector<double>> output_grams(const AttentionMaps& maps);
 OutputWeights output_weights(CalibrationOps& ops, const AttentionMaps& maps,
                              std::span<const std::vector<std::size_t>> rows, std::span<const double> factor);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

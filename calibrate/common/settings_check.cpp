@@ -5,7 +5,7 @@
 
 #include "core/nearest.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Returns what was expected if `value` is invalid for a parameter of one layer and head; empty if it is valid.
@@ -71,4 +71,4 @@ void check_complete(const Method& method, const Json& settings, const std::strin
       throw Error(ErrorCode::kUsage, where + ' ' + spec.name, "found nothing, expected a whole number");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Checks the names of settings, and their values as far as they depend neither on the model nor on other settings.
 /// @param where  the option, for messages;  @throws Error kUsage
@@ -16,4 +16,4 @@ void check_settings(const Method& method, const Json& settings, const std::strin
 void check_complete(const Method& method, const Json& settings, const std::string& where,
                     std::span<const std::string_view> later = {});
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 void damped_cholesky(CalibrationOps& ops, TensorView<double, 2> matrix, double damping) {
   constexpr double kLeast = 1e-30;  // for a matrix of zeros
@@ -23,4 +23,4 @@ std::vector<double> whitening_factor(CalibrationOps& ops, std::span<const double
   return factor;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

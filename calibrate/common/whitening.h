@@ -6,7 +6,7 @@
 
 #include "kernels/calibration_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Computes the lower Cholesky factor of a symmetric, positive semidefinite matrix, whose diagonal is first increased
 /// by `damping` of its mean, so that singular matrices work; for zeros, a multiple of the identity. In place, [n, n].
@@ -18,4 +18,4 @@ void damped_cholesky(CalibrationOps& ops, TensorView<double, 2> matrix, double d
 /// @return [d_model, d_model]
 std::vector<double> whitening_factor(CalibrationOps& ops, std::span<const double> second_moment, std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

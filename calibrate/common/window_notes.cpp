@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::vector<std::string> window_notes(const ModelConfig& model) {
   const auto limited = std::ranges::count_if(model.windows, [](std::size_t window) { return window != 0; });
@@ -11,4 +11,4 @@ std::vector<std::string> window_notes(const ModelConfig& model) {
           " layers read a sliding window: what lies outside it costs nothing there"};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,9 +5,9 @@
 
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns notes on sliding windows for a method that measures losses; empty if the model has no windows.
 std::vector<std::string> window_notes(const ModelConfig& model);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "io/finite.h"
 #include "model/cache_shape.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 void BestConfigs::add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs) {
   if (!n) return;
@@ -65,4 +65,4 @@ Provenance BestConfigs::chosen_on(const Configuration& one) const {
   return record;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -12,7 +12,7 @@
 #include "results/comparison.h"
 #include "texts/corpus.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// Writes the configs of configurations of a comparison into a folder.
 class BestConfigs {
@@ -45,4 +45,4 @@ class BestConfigs {
   std::set<std::filesystem::path> copied_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -18,7 +18,7 @@
 #include "run/progress.h"
 #include "run/text_input.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 /// Predicts the seconds that calibrations take.
@@ -272,4 +272,4 @@ Estimate calibration_estimate(const CalibrationPlan& plan, const ModelSession& s
           .coded_values = coded};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

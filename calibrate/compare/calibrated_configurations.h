@@ -15,7 +15,7 @@
 #include "run/model_session.h"
 #include "texts/corpus.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// The results of the calibrations, which run before anything is scored.
 struct CalibratedConfigurations {
@@ -53,4 +53,4 @@ std::size_t max_calibrated_configurations(const CalibrationPlan& plan, const Com
 Estimate calibration_estimate(const CalibrationPlan& plan, const ModelSession& session, const CompareGrid& grid,
                               const Corpus& corpus, std::size_t scored);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "model/cache_shape.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 std::size_t share_of_full(const Method& method, const ModelConfig& model, std::size_t tokens, double budget) {
@@ -198,4 +198,4 @@ std::vector<Configuration> compare_calibrated(Decoder& decoder, const CompareGri
   return configurations;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

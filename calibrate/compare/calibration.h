@@ -13,7 +13,7 @@
 #include "calibrate/compare/records.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// Minimum number of documents to calibrate a method on, if the text has that many. A method with less time is left
 /// out.
@@ -78,4 +78,4 @@ std::vector<Configuration> compare_calibrated(Decoder& decoder, const CompareGri
                                               const BudgetText& text, CalibrationQueue& queue, double pass_seconds,
                                               const std::function<void(std::size_t, std::size_t)>& progress);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

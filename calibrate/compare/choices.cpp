@@ -12,7 +12,7 @@
 #include "eval/paired_difference.h"
 #include "results/comparison_words.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 constexpr double kRoundedShare = 1 + 1e-9;
@@ -244,4 +244,4 @@ std::vector<SmallestChoice> smallest_choices(const ScoredConfigurations& scored,
   return all;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

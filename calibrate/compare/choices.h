@@ -7,7 +7,7 @@
 #include "calibrate/compare/grid.h"
 #include "results/comparison.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// The error of a configuration that no time was left to score.
 inline constexpr const char* kNoTimeToScore = "no time was left";
@@ -43,4 +43,4 @@ std::vector<BestChoice> best_choices(const ScoredConfigurations& scored, std::sp
 /// below the loss, or null.
 std::vector<SmallestChoice> smallest_choices(const ScoredConfigurations& scored, std::span<const double> losses);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

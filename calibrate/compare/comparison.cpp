@@ -13,7 +13,7 @@
 #include "core/interrupt.h"
 #include "ranks/watch.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 using Indices = std::vector<std::size_t>;
@@ -226,4 +226,4 @@ std::vector<ConfigurationResult> score_configurations(Decoder& decoder,
   return Comparison(decoder, documents, make, plan, records, progress).run();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

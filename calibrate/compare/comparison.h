@@ -11,7 +11,7 @@
 #include "calibrate/compare/records.h"
 #include "eval/evaluation.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// Number of contiguous parts of a document's scored tokens. A loss is kept for each part.
 inline constexpr std::size_t kComparedParts = 8;
@@ -48,4 +48,4 @@ std::vector<ConfigurationResult> score_configurations(Decoder& decoder,
                                                       const ComparisonPlan& plan, RunRecords& records,
                                                       const std::function<void(double, double)>& progress);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

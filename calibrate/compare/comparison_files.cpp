@@ -7,7 +7,7 @@
 #include "io/digest.h"
 #include "run/outputs.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ void ComparisonFiles::for_each_choice(
   for (const SmallestChoice& one : result.smallest) use(one.configuration, smallest_path(*this, one.loss));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

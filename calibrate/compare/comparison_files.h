@@ -9,7 +9,7 @@
 #include "calibrate/compare/calibrated_configurations.h"
 #include "results/comparison.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// The files that a comparison writes.
 struct ComparisonFiles {
@@ -32,4 +32,4 @@ struct ComparisonFiles {
       const std::function<void(const std::optional<std::size_t>&, const std::filesystem::path&)>& use) const;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -9,7 +9,7 @@
 #include "io/finite.h"
 #include "results/comparison_words.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 std::optional<std::string> text_or_none(const std::string& text) {
@@ -150,4 +150,4 @@ ComparisonResult comparison_result(std::span<const Configuration> configurations
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -6,7 +6,7 @@
 #include "calibrate/compare/grid.h"
 #include "results/comparison.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// The budgets and losses that a best configuration is chosen for.
 struct ComparisonGoals {
@@ -20,4 +20,4 @@ ComparisonResult comparison_result(std::span<const Configuration> configurations
                                    std::span<const ConfigurationResult> results, const ComparisonGoals& goals,
                                    const ModelConfig& model, std::size_t window);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -10,7 +10,7 @@
 #include "eval/cache_quality.h"
 #include "run/progress.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 constexpr double kRelativePassTime = 2;  // mean time of a configuration's pass relative to a pass without a cache
@@ -150,4 +150,4 @@ void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
   run.print(json, "compare: " + files.out.string() + '\n' + to_text(result, speeds));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -12,7 +12,7 @@
 #include "calibrate/compare/pareto_front.h"
 #include "run/run.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// A time limit that starts with the program.
 class ComparisonClock {
@@ -49,4 +49,4 @@ struct CompareInput {
 void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
                     const std::optional<FrontQuestions>& asked, const ComparisonClock& clock);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -11,7 +11,7 @@
 #include "calibrate/registry.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 /// Returns the priority of a configuration's method. A configuration without a cache may have the name of a series: its
@@ -91,4 +91,4 @@ RunnableConfigurations runnable_configurations(std::vector<Configuration>& confi
   return all;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -6,7 +6,7 @@
 #include "calibrate/cache_choice.h"
 #include "calibrate/compare/grid.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// Returns the cache of a configuration. @throws as cache_of_config
 CacheChoice cache_choice(const Configuration& one, const ModelSource& source);
@@ -24,4 +24,4 @@ struct RunnableConfigurations {
 RunnableConfigurations runnable_configurations(std::vector<Configuration>& configurations, const ModelSource& source,
                                                Backend& backend, std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -6,7 +6,7 @@
 #include "calibrate/compare/racing.h"
 #include "eval/paired_difference.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 std::string counted(std::size_t count, const std::string& noun) {
@@ -74,4 +74,4 @@ std::string samples_text(const LossDifferences& differences) {
   return counted(differences.nll.size(), "part") + " of " + documents + " alone";
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

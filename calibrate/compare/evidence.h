@@ -7,7 +7,7 @@
 #include "calibrate/compare/comparison.h"
 #include "results/comparison.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// With fewer documents, the samples of an interval are the parts of each document (kComparedParts).
 inline constexpr std::size_t kFewDocuments = 4;
@@ -30,4 +30,4 @@ SampledRatio ratio_of(const std::vector<double>& differences, bool of_parts);
 /// Returns the samples in words: "4 documents" or "16 parts of 2 documents alone".
 std::string samples_text(const LossDifferences& differences);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

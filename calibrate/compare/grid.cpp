@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "model/cache_shape.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 std::string percent(double share) {
@@ -151,4 +151,4 @@ bool keeps_everything(const Method& method, const Json& settings, std::size_t to
   return with_greatest_size(method, tokens, settings) == settings;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -8,7 +8,7 @@
 #include "calibrate/registry.h"
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// One cache of a comparison: a method with a storage type at a budget.
 struct Configuration {
@@ -58,4 +58,4 @@ Json common_settings(const CompareGrid& grid, const Method& method, const std::s
 /// Returns true if the settings give the method its maximum size, so that nothing of a document is dropped.
 bool keeps_everything(const Method& method, const Json& settings, std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

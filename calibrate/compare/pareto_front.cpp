@@ -12,7 +12,7 @@
 #include "run/progress.h"
 #include "tasks/task_summary.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 constexpr std::size_t kTimedRuns = 3;
@@ -189,4 +189,4 @@ std::optional<ComparisonSpeeds> time_pareto_front(const Run& run, std::span<cons
   return speeds_of(latency_result(plan, caches, cells).caches, front, document.size());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -11,7 +11,7 @@
 #include "run/run.h"
 #include "tasks/task_run.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// A configuration of the Pareto front.
 struct FrontConfiguration {
@@ -52,4 +52,4 @@ std::optional<ComparisonSpeeds> time_pareto_front(const Run& run, std::span<cons
                                                   std::size_t decode, std::span<const FrontConfiguration> front,
                                                   std::optional<double> seconds);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

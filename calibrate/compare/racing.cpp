@@ -7,7 +7,7 @@
 
 #include "eval/paired_difference.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 namespace {
 
 constexpr double kConfidence = 0.95;
@@ -95,4 +95,4 @@ Round fit_to_time(Round round, std::span<const RaceScores> scores, std::size_t d
   return round;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// The scores of a configuration so far.
 struct RaceScores {
@@ -45,4 +45,4 @@ std::vector<std::size_t> most_promising(std::span<const RaceScores> scores, std:
 inline constexpr std::size_t kFrontDocuments = 8;
 Round fit_to_time(Round round, std::span<const RaceScores> scores, std::size_t documents, double seconds);
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

@@ -8,7 +8,7 @@
 #include "ranks/one_process.h"
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline compare {
 
 /// Returns the seconds that the work of a record took.
 inline double record_seconds(const JsonCursor& record) {
@@ -51,4 +51,4 @@ class RunRecords {
   double replayed_seconds_ = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline compare

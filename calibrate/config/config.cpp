@@ -9,7 +9,7 @@
 #include "model/model_json.h"
 #include "tokenizer/tokenizer_digest.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 namespace {
 
@@ -91,4 +91,4 @@ void check_config_model(const Json& config, const std::filesystem::path& path, c
                     ": " + differences);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

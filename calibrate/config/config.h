@@ -11,7 +11,7 @@
 #include "model/config.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// How a config was made, so that it can be made again.
 struct Provenance {
@@ -60,4 +60,4 @@ const std::string& config_schema();
 /// Returns config_schema(), parsed.
 const Json& parsed_config_schema();
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

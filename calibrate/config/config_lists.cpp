@@ -10,7 +10,7 @@
 #include "calibrate/config/config.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// A place in the config that a rule matches.
@@ -177,4 +177,4 @@ void expect_length(const JsonCursor& list, std::size_t length, const std::string
     list.fail("a list with one entry for each of the " + std::to_string(length) + ' ' + what);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 // Checks of lists against each other. All throw Error kInput with the place of the invalid value.
 
@@ -19,4 +19,4 @@ std::vector<std::size_t> config_layers(const JsonCursor& config);
 /// @param what  the items for which the list has one entry each
 void expect_length(const JsonCursor& list, std::size_t length, const std::string& what);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "calibrate/config/config.h"
 #include "calibrate/registry.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Returns the schema of one value.
@@ -87,4 +87,4 @@ const std::string& config_schema() {
   return text;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

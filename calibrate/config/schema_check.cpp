@@ -12,7 +12,7 @@
 #include "calibrate/config/config.h"
 #include "calibrate/config/schema_violation.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 std::unique_ptr<valijson::Schema> compiled() {
@@ -48,4 +48,4 @@ void check_schema(const Json& config, const std::string& where) {
   fail_schema(parsed_config_schema(), config, where, deepest.context, deepest.description);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

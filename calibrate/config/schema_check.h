@@ -4,9 +4,9 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// @throws Error kInput at the place of the first member that violates config_schema().
 void check_schema(const Json& config, const std::string& where);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Nodes = std::vector<const Json*>;
@@ -116,4 +116,4 @@ void fail_schema(const Json& schema, const Json& config, const std::string& wher
   place.fail(expected.empty() ? "what the schema asks: " + description : expected);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Reports the error of `config` at the place where a validator found a violation of `schema`.
 /// @param context      the place: member names, and indices as "[3]"
@@ -14,4 +14,4 @@ namespace kvs {
 [[noreturn]] void fail_schema(const Json& schema, const Json& config, const std::string& where,
                               std::span<const std::string> context, const std::string& description);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 FactorReader reader_of(const std::vector<FactorTensor>& tensors) {
   return [&tensors](const std::string& name, const std::vector<std::uint64_t>& shape) {
@@ -36,4 +36,4 @@ FactorReader reader_of(const TensorArchive& archive, const std::filesystem::path
   };
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

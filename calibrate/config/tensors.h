@@ -8,7 +8,7 @@
 
 #include "io/tensor_archive.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// A tensor of a config's files, in memory.
 struct FactorTensor {
@@ -28,4 +28,4 @@ FactorReader reader_of(const std::vector<FactorTensor>& tensors);
 /// @param path  of the file, for messages
 FactorReader reader_of(const TensorArchive& archive, const std::filesystem::path& path);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

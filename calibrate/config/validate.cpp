@@ -7,7 +7,7 @@
 #include "io/digest.h"
 #include "io/file.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::int64_t kVersion = 1;
@@ -66,4 +66,4 @@ Json read_config(const std::filesystem::path& path) {
   return config;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

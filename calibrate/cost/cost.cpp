@@ -6,7 +6,7 @@
 #include "calibrate/elitekv/elite_allocation.h"
 #include "calibrate/elitekv/jlrd.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 CostResult::Freqkv freqkv_cost(const ModelConfig& model, const CostPlan& plan) {
@@ -80,4 +80,4 @@ CostResult cost_result(const ModelConfig& model, const CostPlan& plan) {
           .faedkv = faedkv_cost(plan)};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "calibrate/cost/cost_model.h"
 #include "results/cost.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The tables that a result has.
 struct CostPlan {
@@ -18,4 +18,4 @@ struct CostPlan {
 /// What the methods' papers tabulate, for this geometry.
 CostResult cost_result(const ModelConfig& model, const CostPlan& plan);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

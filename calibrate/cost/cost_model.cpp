@@ -11,7 +11,7 @@
 #include "core/nearest.h"
 #include "kernels/spectral_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 ModelConfig geometry(const char* name, std::size_t layers, std::size_t d_model, std::size_t d_ff,
@@ -102,4 +102,4 @@ std::size_t SpectrumSize::size(std::size_t tokens, double share) const noexcept 
   return tokens <= sinks + recent ? tokens : sinks + recent + 2 * kept_bins(tokens, share);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

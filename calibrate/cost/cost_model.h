@@ -7,7 +7,7 @@
 #include "caches/slot_cache.h"
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 // What the papers' methods cost, from a model's shapes alone.
 
@@ -43,4 +43,4 @@ struct SpectrumSize {
   std::size_t size(std::size_t tokens, double share) const noexcept;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

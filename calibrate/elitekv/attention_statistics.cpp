@@ -6,7 +6,7 @@
 #include "core/interrupt.h"
 #include "states/second_moment_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// sum += Σ_j w_j x_j x_jᵀ.
@@ -67,4 +67,4 @@ std::vector<double> AttentionStatistics::grams(std::size_t layer, Granularity gr
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

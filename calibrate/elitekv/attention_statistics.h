@@ -6,7 +6,7 @@
 #include "calibrate/common/attention_pairs.h"
 #include "calibrate/elitekv/ropelite.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Sums over the attention of a text, accumulated over documents in order. All state is in the vectors, so that a
 /// journal can keep it.
@@ -32,4 +32,4 @@ struct AttentionStatistics {
   std::size_t d_model_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

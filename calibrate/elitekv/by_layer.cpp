@@ -12,7 +12,7 @@
 #include "core/interrupt.h"
 #include "eval/document_loss.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kStepsOfACandidate = 4;  // at most
@@ -167,4 +167,4 @@ void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSe
   config.rank = std::ranges::max_element(config.by_layer, {}, &EliteAllocation::d_ckv)->d_ckv;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

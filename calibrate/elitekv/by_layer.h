@@ -12,7 +12,7 @@
 #include "calibrate/elitekv/search.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 struct EliteByLayerPlan {
   std::size_t rank_step = 0;     // d_ckv differs from the config's rank by multiples of it
@@ -51,4 +51,4 @@ struct EliteLattice {
 };
 EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, const EliteByLayerPlan& plan);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 
 #include "caches/token_rows.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kAbsorbed = 8;  // maximum number of tokens that attend in the latent space
@@ -302,4 +302,4 @@ std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProduc
   return std::make_unique<EliteCache>(std::move(products), rows);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "caches/token_rows.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// EliteKV's changes to one layer.
 struct EliteLayer {
@@ -47,4 +47,4 @@ std::shared_ptr<const EliteProducts> make_elite_products(Backend& backend, const
 std::unique_ptr<LayerCache> make_elitekv_cache(std::shared_ptr<const EliteProducts> products,
                                                const KvTypes& types = {});
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 #include "calibrate/elitekv/source.h"
 #include "model/rope.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::vector<EliteLayer> load_elite_config(const Json& json, const std::filesystem::path& path,
                                           const ModelSource& source) {
@@ -39,4 +39,4 @@ Cache EliteCaches::make(const std::vector<KvTypes>& stores) const {
   return Cache(std::move(layers));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

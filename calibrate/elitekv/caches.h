@@ -9,7 +9,7 @@
 #include "io/json.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the layers of `config` (checked by read_config()) with its factors. @throws like EliteSource.
 std::vector<EliteLayer> load_elite_config(const Json& config, const std::filesystem::path& path,
@@ -31,4 +31,4 @@ class EliteCaches {
   std::vector<std::shared_ptr<const EliteProducts>> products_;  // [layer]
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -2,7 +2,7 @@
 
 #include "draw/numbers.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 EliteMap elite_map(const EliteConfig& config, std::size_t chunks) {
   EliteMap map{.heading = "", .layers = config.layers, .chunks = chunks, .elite = {}};
@@ -46,4 +46,4 @@ std::vector<draw::Figure> elite_figures(const EliteConfig& config, const ModelCo
   return figures;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

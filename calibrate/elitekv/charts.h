@@ -7,7 +7,7 @@
 #include "model/config.h"
 #include "results/elite_chart.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the map of a config's chunks. @param chunks  number of chunks of a head
 EliteMap elite_map(const EliteConfig& config, std::size_t chunks);
@@ -17,4 +17,4 @@ EliteSweep elite_sweep(const std::vector<EliteTrial>& trials);
 std::vector<draw::Figure> elite_figures(const EliteConfig& config, const ModelConfig& model, std::size_t documents,
                                         std::size_t held_out, std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -3,7 +3,7 @@
 #include "calibrate/config/tensors.h"
 #include "calibrate/elitekv/config.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 void check_elite_config(const Json& config, const std::string& where) {
   Parameters rows({{elite_row_parameters(config), where + ": /parameters/", ErrorCode::kInput}},
@@ -36,4 +36,4 @@ void check_elite_factors(const Json& json, const std::filesystem::path& path) {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,11 +5,11 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Runs the checks of the reader of an elitekv config that schema and lists do not cover. @throws Error kInput
 void check_elite_config(const Json& config, const std::string& where);
 /// Checks the factors that a config names: shapes and values. @throws Error like TensorReader
 void check_elite_factors(const Json& config, const std::filesystem::path& path);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -12,7 +12,7 @@
 #include "io/finite.h"
 #include "results/mean_loss.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSplits{"up", "down", "sqrt"};     // as SingularSplit
@@ -254,4 +254,4 @@ std::vector<KvTypes> read_elite_stores(Parameters& parameters) {
   return stores;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -15,7 +15,7 @@
 #include "eval/paired_difference.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The weights of the factors' errors: none (the paper's J-LRD), the inputs in the text, or the inputs and the cost of
 /// an error at the attention's output.
@@ -130,4 +130,4 @@ Json elite_row_parameters(const Json& config);
 /// @throws Error as read_row_types, also for a parameter of another name
 std::vector<KvTypes> read_elite_stores(Parameters& parameters);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "states/live_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Elite rows and the latent of every layer, and how they are stored.
@@ -95,4 +95,4 @@ constexpr SeriesMethod kSeries[] = {{.name = "elitekv",
 
 constinit const Calibration kElitekvCalibration{.method = &kElitekvMethod, .load = load_elitekv, .series = kSeries};
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

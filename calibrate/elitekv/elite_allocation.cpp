@@ -7,7 +7,7 @@
 #include "calibrate/elitekv/jlrd.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::size_t standard_rank_step(const EliteShape& shape) noexcept {
   return 2 * shape.kv_heads * shape.head_dim < 1024 ? 8 : 128;
@@ -36,4 +36,4 @@ std::vector<EliteAllocation> elite_allocations(const EliteShape& shape, double r
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

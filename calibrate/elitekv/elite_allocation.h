@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The quantities that determine the size of an EliteKV cache.
 struct EliteShape {
@@ -37,4 +37,4 @@ std::size_t standard_rank_step(const EliteShape& shape) noexcept;
 std::vector<EliteAllocation> elite_allocations(const EliteShape& shape, double ratio, bool allow_more_parameters,
                                                std::size_t step = 0);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -10,7 +10,7 @@
 #include "io/safetensors_writer.h"
 #include "io/staged_output.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Tensors that are computed in groups, when the first of a group is requested. The last group is kept.
@@ -126,4 +126,4 @@ ConfigFile write_factor_file(const FactorInput& input, const OutputText& text, c
   return {file.filename().string(), sha256_of_file(staged)};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

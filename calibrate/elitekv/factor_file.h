@@ -12,7 +12,7 @@
 #include "io/output_set.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The text for fitting outputs, and the model that runs it.
 struct OutputText {
@@ -39,4 +39,4 @@ ConfigFile write_factor_file(const FactorInput& input, const OutputText& text, c
                              OutputSet& outputs, EliteConfig& config, const FactorProgress& progress,
                              double most = kMaxOutputSums);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

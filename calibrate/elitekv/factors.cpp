@@ -6,7 +6,7 @@
 #include "calibrate/common/whitening.h"
 #include "calibrate/elitekv/query_turns.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// The rows that a layer's factors replace, and the weights of their errors.
@@ -145,4 +145,4 @@ std::size_t full_rank(const ModelConfig& model, std::size_t r, bool joint) noexc
                : std::min(model.d_model, keys) + std::min(model.d_model, values);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

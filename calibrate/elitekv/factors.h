@@ -8,7 +8,7 @@
 #include "kernels/calibration_ops.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The input of the factorisation.
 struct FactorInput {
@@ -41,4 +41,4 @@ std::vector<FactorTensor> factorise_layer(const FactorInput& input, std::size_t 
 /// Returns the largest possible rank with r elite chunks: full rank.
 std::size_t full_rank(const ModelConfig& model, std::size_t r, bool joint) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

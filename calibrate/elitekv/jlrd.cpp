@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 double power_of(SingularSplit split) noexcept {
@@ -107,4 +107,4 @@ std::size_t no_extra_parameters_rank(std::size_t d_model, std::size_t kv_heads, 
   return d_model * rows / (d_model + rows);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 
 #include "kernels/calibration_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Where the singular values go: to the up factor (default), to the down factor, or to both as square roots.
 enum class SingularSplit { kUp, kDown, kSqrt };
@@ -49,4 +49,4 @@ std::pair<std::size_t, std::size_t> shared_ranks(std::span<const double> singula
 std::size_t no_extra_parameters_rank(std::size_t d_model, std::size_t kv_heads, std::size_t head_dim,
                                      std::size_t r) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

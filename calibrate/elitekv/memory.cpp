@@ -6,7 +6,7 @@
 #include "calibrate/elitekv/factor_file.h"
 #include "calibrate/elitekv/outputs.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Sizes of a layer's data, by the quantities on which they depend.
@@ -75,4 +75,4 @@ double elite_memory(const ModelConfig& model, const EliteConfig& config, DType c
   return sums(model, config) + most;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 #include "core/dtype.h"
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the peak bytes of an EliteKV calibration in addition to the model and a pass over a document: the sums of a
 /// search with p = 2 over all layers (per query head a Gram matrix of chunks, or with attention of AttentionPairs'
@@ -18,4 +18,4 @@ double elite_memory(const ModelConfig& model, const EliteConfig& config, DType c
 /// Returns the bytes of an EliteLayer of that size.
 double elite_layer_bytes(const ModelConfig& model, const EliteConfig& config, EliteAllocation size);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 #include "calibrate/elitekv/check.h"
 #include "calibrate/elitekv/obstacles.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 std::vector<std::string> elitekv_notes(const ModelConfig& model) {
@@ -41,4 +41,4 @@ constinit const Method kElitekvMethod{
     .priority = 11,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

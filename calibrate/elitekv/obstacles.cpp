@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::string ropelite_obstacle(const ModelConfig& model) {
   return model.chunks() > 0 ? std::string() : "the model rotates no channel";
@@ -26,4 +26,4 @@ void refuse_obstacle(const std::string& obstacle, std::string_view part, const M
     throw Error(ErrorCode::kUnsupported, model.name, "not possible with " + std::string(part) + ": " + obstacle);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 // Why a part of EliteKV is not defined for a model, as "found …, expected …"; empty if it is.
 
@@ -20,4 +20,4 @@ std::string factor_obstacle(const ModelConfig& model);
 /// @param part  as typed: "kvcalibrate elitekv --rank";  @throws Error kUnsupported if `obstacle` is not empty
 void refuse_obstacle(const std::string& obstacle, std::string_view part, const ModelConfig& model);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

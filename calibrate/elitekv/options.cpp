@@ -6,7 +6,7 @@
 #include "calibrate/elitekv/plan.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 bool is(const Options& options, const char* name, std::string_view value) {
@@ -123,4 +123,4 @@ void check_elite_options(const Options& options) {
   check_search(options);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

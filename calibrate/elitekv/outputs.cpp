@@ -10,7 +10,7 @@
 #include "core/interrupt.h"
 #include "states/second_moment_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -104,4 +104,4 @@ std::vector<FactorTensor> fit_outputs(Decoder& decoder, CalibrationOps& ops, con
   return tensors;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "kernels/calibration_ops.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the bytes of the sums of fit_outputs() per layer: 4 · (query_heads · head_dim)² doubles.
 double output_sum_bytes(const ModelConfig& model) noexcept;
@@ -24,4 +24,4 @@ std::vector<FactorTensor> fit_outputs(Decoder& decoder, CalibrationOps& ops, con
                                       std::span<const std::vector<std::int32_t>> documents,
                                       const std::function<void(std::size_t)>& done);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

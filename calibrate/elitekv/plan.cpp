@@ -7,7 +7,7 @@
 #include "calibrate/elitekv/obstacles.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Returns --rank-step or its default.
@@ -166,4 +166,4 @@ ElitePlan elite_plan(const Options& options, const ModelConfig& model, std::vect
   return plan;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

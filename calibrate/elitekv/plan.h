@@ -10,7 +10,7 @@
 #include "calibrate/elitekv/search.h"
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 // The plan that the options of `kvcalibrate elitekv` request.
 
@@ -38,4 +38,4 @@ struct ElitePlan {
 ElitePlan elite_plan(const Options& options, const ModelConfig& model, std::vector<std::size_t> layers,
                      std::size_t documents);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -3,7 +3,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::vector<std::complex<double>> query_turns(TensorView<const double, 2> pairs, std::span<const std::size_t> elite) {
   constexpr double kRidge = 1e-2, kLeast = 1e-30;
@@ -41,4 +41,4 @@ void turn_rows(std::span<const std::complex<double>> turns, std::span<float> row
     }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

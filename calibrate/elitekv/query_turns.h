@@ -7,7 +7,7 @@
 
 #include "core/tensor_view.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the factors of a query head's chunks, each as a complex number q₁ + i·q₂: 1 if the chunk stays rotated;
 /// otherwise the factor that best compensates, over the text, for the missing rotation. Least squares of Σ_c (t_c − α_c
@@ -20,4 +20,4 @@ std::vector<std::complex<double>> query_turns(TensorView<const double, 2> pairs,
 /// Multiplies the chunks of a head's rows of W_q [head_dim, columns] by `turns`.
 void turn_rows(std::span<const std::complex<double>> turns, std::span<float> rows, std::size_t columns);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -12,7 +12,7 @@
 #include "eval/evaluation.h"
 #include "model/cache_shape.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
@@ -128,4 +128,4 @@ void choose_allocation(const FactorInput& input, Decoder& decoder, const EliteSe
   config.joint = best.joint;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

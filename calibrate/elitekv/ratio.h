@@ -12,7 +12,7 @@
 #include "eval/perplexity.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// For each of `candidates`, factorises every layer according to `config`, without fitted outputs, and runs `documents`
 /// through the caches. Sets r, rank and J-LRD or S-LRD to the candidate with the lowest perplexity, the first on ties.
@@ -30,4 +30,4 @@ void choose_allocation(const FactorInput& input, Decoder& decoder, const EliteSe
 /// Sets a trial's losses from `run`, or an infinite NLL if `run` meets NaN or infinity.
 void measure_trial(EliteTrial& trial, const std::function<PerplexitySum()>& run);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

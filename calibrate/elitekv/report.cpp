@@ -11,7 +11,7 @@
 #include "calibrate/config/config.h"
 #include "core/exponential.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kLossColumns = 23;
@@ -89,4 +89,4 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
   return text.str();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 void check_count(std::size_t count, std::size_t chunks) {
@@ -255,4 +255,4 @@ void DistanceSearch::restore(std::vector<std::vector<ElitePicks>> picks, std::sp
           rotated_[(layer * geometry_.query_heads + head * group + member) * geometry_.chunks + chunk] = 1;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

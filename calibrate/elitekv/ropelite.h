@@ -9,7 +9,7 @@
 #include "kernels/calibration_ops.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Elite chunks per query head, or shared by the query heads of a KV head (their errors are added).
 enum class Granularity { kQueryHead, kKvHead };
@@ -117,4 +117,4 @@ class DistanceSearch {
   std::vector<std::uint8_t> rotated_;                          // [layer, query_head, chunk]
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

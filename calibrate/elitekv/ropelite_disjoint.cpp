@@ -7,7 +7,7 @@
 #include "calibrate/elitekv/ropelite.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kFree = std::numeric_limits<std::size_t>::max();
@@ -131,4 +131,4 @@ std::vector<ElitePicks> pick_disjoint(TensorView<const double, 3> grams, std::si
   return picks;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

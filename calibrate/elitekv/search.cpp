@@ -10,7 +10,7 @@
 #include "io/record.h"
 #include "states/second_moment_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 Json picks_json(const std::vector<std::vector<ElitePicks>>& picks) {
@@ -198,4 +198,4 @@ double distance_flops(const EliteSearchPlan& plan, double documents, double toke
   return documents * static_cast<double>(plan.count) * cells * tokens * tokens / 2 * kPerPairAndChunk;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -10,7 +10,7 @@
 #include "io/checkpoint.h"
 #include "kernels/calibration_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 struct EliteSearchPlan {
   EliteGeometry geometry;
@@ -86,4 +86,4 @@ class EliteSearch {
   std::optional<DistanceSearch> document_;  // at the same pick, for the sums of one document
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

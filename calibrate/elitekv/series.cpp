@@ -11,7 +11,7 @@
 #include "core/interrupt.h"
 #include "io/file.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kTried = 3;  // pairs of one size
@@ -119,4 +119,4 @@ std::vector<EliteCandidate> elite_candidates(const ModelConfig& model, double sh
   return candidates;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

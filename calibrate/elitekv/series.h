@@ -14,7 +14,7 @@
 #include "model/decoder.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// EliteKV at several sizes from one search: pairs weighted by attention, factors weighted by inputs and outputs,
 /// queries and outputs fitted (docs/elitekv.md), one pair (r, d_ckv) for all layers.
@@ -52,4 +52,4 @@ double elite_series_memory(const ModelConfig& model, DType compute, double most)
 /// the cache, ascending in r; the best pairs on SmolLM2 lie there (docs/performance.md#quality).
 std::vector<EliteCandidate> elite_candidates(const ModelConfig& model, double share, std::size_t count);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 
 #include "calibrate/elitekv/ratio.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Returns a search state as data to send to other ranks.
@@ -73,4 +73,4 @@ void take_picks(ElitePlan& plan, const EliteSearch& search) {
   for (std::size_t n = 0; n < found.by_layer.size(); ++n) found.picks[n] = search.picks(found.by_layer[n].r)[n];
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -11,7 +11,7 @@
 #include "io/checkpoint.h"
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Computes the units of a search up to the `last` one, pass by pass. Ranks share the documents of a pass, and rank 0
 /// has the sums. Other ranks receive the sums if another pass follows.
@@ -30,4 +30,4 @@ void choose_sizes(ElitePlan& plan, const ModelSource& source, Decoder& decoder, 
 /// Sets the picks of the plan's config for the chosen sizes.
 void take_picks(ElitePlan& plan, const EliteSearch& search);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

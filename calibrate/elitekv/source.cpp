@@ -6,7 +6,7 @@
 #include "calibrate/elitekv/obstacles.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Adds a pair to the layer's factors: below the existing rows and next to the existing columns.
@@ -83,4 +83,4 @@ EliteLayer EliteSource::layer(std::size_t n) const {
   return elite_layer(config_, n, *source_, config_.rank ? reader_of(*archive_, file_) : FactorReader());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

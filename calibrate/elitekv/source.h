@@ -13,7 +13,7 @@
 #include "io/tensor_archive.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// @throws Error kUnsupported for sets per query head on a GQA model: a shared key cannot have them.
 void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path);
@@ -45,4 +45,4 @@ class EliteSource {
   std::unique_ptr<TensorArchive> archive_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

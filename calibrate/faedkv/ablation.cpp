@@ -10,7 +10,7 @@
 #include "io/record.h"
 #include "ranks/watch.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Checks that a record is a unit of the run. @throws Error kInput
@@ -284,4 +284,4 @@ KeptLosses kept_losses(AblationForward& forward, const AblationPlan& plan, const
   return losses;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -18,7 +18,7 @@
 #include "io/journal.h"
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Number of documents in which a race ablates every chunk: an interval needs two.
 constexpr std::size_t min_documents(std::size_t documents) noexcept { return std::min<std::size_t>(documents, 2); }
@@ -92,4 +92,4 @@ struct KeptLosses {
 KeptLosses kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
                        std::span<const std::vector<std::int32_t>> documents, Ranks& ranks);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

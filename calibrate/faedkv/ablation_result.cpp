@@ -4,7 +4,7 @@
 
 #include "eval/paired_difference.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::vector<std::vector<std::optional<double>>> AblationSums::losses(std::size_t layer) const {
   const auto scored = static_cast<double>(scored_per_document);
@@ -44,4 +44,4 @@ AblationResult ablation_result(const AblationSums& sums) {
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "results/ablation.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// NLL sums of an ablation, by document.
 struct AblationSums {
@@ -26,4 +26,4 @@ struct AblationSums {
 /// @param sums  every chunk in at least one document
 AblationResult ablation_result(const AblationSums& sums);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "kernels/spectral_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kFew = 8;  // maximum tokens that read the spectrum; for more, restoring rows costs less
@@ -252,4 +252,4 @@ constinit const Method kFaedkvMethod{
     .priority = 9,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

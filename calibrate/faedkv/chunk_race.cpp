@@ -7,7 +7,7 @@
 
 #include "eval/paired_difference.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -122,4 +122,4 @@ std::vector<std::size_t> shuffled_documents(std::size_t documents, std::uint64_t
   return order;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Losses of one layer: [chunk][document], nullopt if the chunk was not ablated (AblationSums::losses).
 using ChunkLosses = std::vector<std::vector<std::optional<double>>>;
@@ -54,4 +54,4 @@ std::size_t chunks_to_go_on(std::size_t open, std::size_t documents, std::size_t
 /// Returns 0 … documents − 1 in random order: neighbours in a text are alike, and verdicts are for all texts.
 std::vector<std::size_t> shuffled_documents(std::size_t documents, std::uint64_t seed);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

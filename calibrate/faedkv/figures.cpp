@@ -4,7 +4,7 @@
 
 #include "results/faedkv_charts.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Keeps one layer's keys (in the ablation's key space) and values of head 0, and stops there.
@@ -101,4 +101,4 @@ std::vector<draw::Figure> faedkv_figures(const FaedkvPlan& plan, const FaedkvRes
   return figures;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "calibrate/faedkv/result.h"
 #include "draw/chart.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the figures `_ablation`, `_filtering` and, with a sweep, `_chunks`.
 /// @param documents  documents of the calibration; the figure shows states of the first before and after filtering
@@ -15,4 +15,4 @@ std::vector<draw::Figure> faedkv_figures(const FaedkvPlan& plan, const FaedkvRes
                                          std::span<const std::vector<std::int32_t>> documents, Decoder& decoder,
                                          SpectralOps& ops);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

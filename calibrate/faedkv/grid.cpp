@@ -3,7 +3,7 @@
 
 #include "calibrate/calibration.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 std::vector<Json> faedkv_standards() {
@@ -37,4 +37,4 @@ std::vector<Json> faedkv_settings(const BudgetRoom& room) {
 constinit const Calibration kFaedkvCalibration{
     .method = &kFaedkvMethod, .grid = {.standards = faedkv_standards, .settings = faedkv_settings, .priority = 4}};
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

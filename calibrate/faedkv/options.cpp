@@ -9,7 +9,7 @@
 #include "calibrate/common/ablation_options.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::array<std::string_view, 12> kAblationOptions{"layers", "chunks",     "sweep",     "keep",
@@ -89,4 +89,4 @@ FaedkvPlan faedkv_plan(const Options& options, std::size_t layers, std::size_t d
   return plan;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

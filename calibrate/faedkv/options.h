@@ -5,7 +5,7 @@
 #include "calibrate/faedkv/result.h"
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Adds the options of the ablation and of --budget.
 void add_faedkv_options(OptionTable& table);
@@ -18,4 +18,4 @@ bool asks_for_budget(const Options& options);
 /// @throws Error kUsage for values that do not fit the model or the documents
 FaedkvPlan faedkv_plan(const Options& options, std::size_t layers, std::size_t documents, std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 
 #include "io/finite.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 std::vector<std::size_t> open_in(const ChunkRace& race) {
@@ -76,4 +76,4 @@ Json faedkv_parameters(const FaedkvPlan& plan, const FaedkvResult& found) {
           {"age", "off"}};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

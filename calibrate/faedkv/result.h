@@ -4,7 +4,7 @@
 #include "io/json.h"
 #include "results/ablation.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The plan that the options request for a known window.
 struct FaedkvPlan : AblationPlan {
@@ -15,4 +15,4 @@ FaedkvResult faedkv_result(const FaedkvPlan& plan, const AblationTable& table, c
 /// Returns the member `parameters` of the config.
 Json faedkv_parameters(const FaedkvPlan& plan, const FaedkvResult& found);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

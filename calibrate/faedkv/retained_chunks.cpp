@@ -4,7 +4,7 @@
 #include "calibrate/registry.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Returns the parameters of a faedkv config that an ablation uses, including defaults. @throws Error kUnsupported if
@@ -49,4 +49,4 @@ void retain_chunks_of(const std::filesystem::path& path, const ModelSource& sour
                     std::to_string(plan.chunks->grid.chunks) + " chunks of " + path.string());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 #include "analyzers/retention.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Makes `plan` keep whole chunks of the grid of a faedkv config, the best by the config's Δ. The config also
 /// determines which layers and tokens are filtered.
@@ -13,4 +13,4 @@ namespace kvs {
 ///         filtered tokens than chunks; like check_config_model
 void retain_chunks_of(const std::filesystem::path& path, const ModelSource& source, RetentionPlan& plan);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 
 #include "kernels/spectral_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 std::vector<std::uint32_t> bins_of_chunks(std::size_t chunks, const std::vector<std::size_t>& kept,
@@ -61,4 +61,4 @@ TokenRows::Part TokenSpectrum::restored(Backend& backend) const {
   return rows;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

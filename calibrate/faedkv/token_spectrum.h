@@ -5,7 +5,7 @@
 
 #include "caches/token_rows.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Keys and values of consecutive tokens, stored as some chunks of their spectrum along the token axis, channel by
 /// channel: a grid of M samples, of which the first N are tokens. Stored are the sums Σ_n x[n] e^{−j2πbn/M} over the
@@ -52,4 +52,4 @@ class TokenSpectrum {
   States k_, v_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

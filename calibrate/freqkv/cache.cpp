@@ -6,7 +6,7 @@
 #include "calibrate/method.h"
 #include "kernels/spectral_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 struct FreqkvOptions {
@@ -102,4 +102,4 @@ constinit const Method kFreqkvMethod{
     .priority = 4,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

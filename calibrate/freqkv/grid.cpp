@@ -6,7 +6,7 @@
 #include "caches/slot_cache.h"
 #include "calibrate/calibration.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 std::vector<Json> freqkv_standards() { return {{{"gamma", 0.5}, {"sinks", 4}}}; }
@@ -97,4 +97,4 @@ constinit const Calibration kFreqkvCalibration{.method = &kFreqkvMethod,
                                                         .proposal = {"gamma", gamma_by_spectra},
                                                         .priority = 2}};
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr double kShare = 0.01;     // weight of a new document in the average
@@ -49,4 +49,4 @@ std::vector<double> Fp8Scales::scales() const {
   return scales;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

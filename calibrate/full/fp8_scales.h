@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// How the extremes of documents are combined.
 enum class ExtremeRule {
@@ -35,4 +35,4 @@ class Fp8Scales {
   double largest_ = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

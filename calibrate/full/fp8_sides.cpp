@@ -1,6 +1,6 @@
 #include "calibrate/full/fp8_sides.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 Json largest_of(const std::vector<Fp8Scales>& layers) {
@@ -45,4 +45,4 @@ Json Fp8Sides::parameters() const {
 
 Json Fp8Sides::largest() const { return {{"largest_k", largest_of(keys_)}, {"largest_v", largest_of(values_)}}; }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -8,7 +8,7 @@
 #include "model/config.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The scales of every layer's keys after RoPE and of its values.
 class Fp8Sides {
@@ -32,4 +32,4 @@ class Fp8Sides {
   Layers keys_, values_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

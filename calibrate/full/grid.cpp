@@ -4,7 +4,7 @@
 #include "calibrate/calibration.h"
 #include "calibrate/common/engine_pairs.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Types of ggml, which allows different types for keys and values.
@@ -33,4 +33,4 @@ std::vector<Json> type_settings(const BudgetRoom&) { return combinations({{"type
 constinit const Calibration kFullCalibration{
     .method = &kFullMethod, .grid = {.standards = store_standards, .settings = type_settings, .demand = store_demand}};
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -2,7 +2,7 @@
 
 #include "caches/full.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 constinit const Method kFullMethod{
     .name = "full",
@@ -14,4 +14,4 @@ constinit const Method kFullMethod{
     .priority = 0,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "calibrate/method.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// When base + 2L rows are present (base = S initially) and the tokens that brought them have attended, rows [base,
@@ -114,4 +114,4 @@ constinit const Method kLagkvMethod{
     .priority = 6,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -2,7 +2,7 @@
 
 #include "calibrate/calibration.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// L = 128 and S = 16 as in the paper. A cache at times holds S + 2L tokens or more, so small budgets need a smaller L.
@@ -25,4 +25,4 @@ std::vector<Json> lagkv_settings(const BudgetRoom& room) {
 constinit const Calibration kLagkvCalibration{
     .method = &kLagkvMethod, .grid = {.standards = lagkv_standards, .settings = lagkv_settings, .priority = 3}};
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

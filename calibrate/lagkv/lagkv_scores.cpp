@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 HeadRows partition(HeadRows rows, std::size_t first, std::size_t count) {
@@ -63,4 +63,4 @@ std::vector<double> lagkv_scores(HeadRows k, HeadRows v, const LagkvOptions& opt
   return scores;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

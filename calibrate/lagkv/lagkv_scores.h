@@ -5,7 +5,7 @@
 
 #include "core/tensor_view.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// kLag: scales a partition by the range of the next one. kLocal: by its own range. kL2: scores by −‖k‖₂ instead,
 /// except in layers 0 and 1, which the source does not compress in that variant.
@@ -31,4 +31,4 @@ using HeadRows = TensorView<const float, 2>;  // [token, head_dim], of one KV he
 /// @throws Error kData for a score that is not finite
 std::vector<double> lagkv_scores(HeadRows k, HeadRows v, const LagkvOptions& options);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

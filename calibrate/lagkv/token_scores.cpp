@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Appends one head's partitions.
@@ -84,4 +84,4 @@ TokenScoresResult scores_result(TokenScoresResult result, const TokenScores& sco
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

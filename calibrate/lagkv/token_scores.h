@@ -8,7 +8,7 @@
 #include "results/token_scores.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// LagKV's scores of one document's tokens, and which tokens are kept, by layer and KV head.
 struct TokenScores {
@@ -43,4 +43,4 @@ double head_overlap(const TokenScores& scores, std::size_t layer);
 /// comes from.
 TokenScoresResult scores_result(TokenScoresResult result, const TokenScores& scores);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -8,7 +8,7 @@
 #include "calibrate/common/whitening.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr double kShrinkage = 1e-3, kDamping = 1e-3, kMinVariance = 1e-12;
@@ -138,4 +138,4 @@ TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& mome
   return basis;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "calibrate/transform/moments.h"
 #include "kernels/calibration_ops.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The Karhunen–Loève transform of a layer's rows in the metric of their errors' costs. With covariance Σ and cost C =
 /// L Lᵀ, the coefficients are Λ^(−½) Uᵀ Lᵀ (x − mean), where Lᵀ Σ L = U Λ Uᵀ. They are uncorrelated with unit variance,
@@ -33,4 +33,4 @@ struct TransformScales {
 TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
                                const TransformScales& scales, TransformRows rows);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 #include <queue>
 #include <utility>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 double gain(double variance, std::size_t bits) { return variance * (kTrellisError[bits] - kTrellisError[bits + 1]); }
@@ -88,4 +88,4 @@ std::vector<CodeBits> allocate_bits(std::span<const CodeRows> all, std::size_t b
   return bits;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 inline constexpr std::size_t kMaxBits = 8;  // per coefficient
 
@@ -33,4 +33,4 @@ std::vector<CodeBits> allocate_bits(std::span<const CodeRows> all, std::size_t b
 /// Returns the bytes of a row's codes.
 std::size_t code_bytes(std::span<const std::size_t> bits) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -10,7 +10,7 @@
 #include "calibrate/transform/trellis_store.h"
 #include "core/dtype.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kStates = 256;
@@ -125,4 +125,4 @@ std::vector<double> TrellisBooks::fit(std::span<const TrellisSamples> all, doubl
   return greatest;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

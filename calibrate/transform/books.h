@@ -7,7 +7,7 @@
 
 #include "kernels/backend.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Rows of coefficients that are coded with the same bits.
 struct TrellisSamples {
@@ -37,4 +37,4 @@ class TrellisBooks {
   std::vector<float> books_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "calibrate/transform/codes.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Types of outliers and of waiting tokens.
@@ -236,4 +236,4 @@ std::size_t recent_bytes(const TransformShape& shape) noexcept {
 
 std::size_t outlier_bytes(const TransformShape& shape) noexcept { return recent_bytes(shape) + sizeof(std::uint32_t); }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

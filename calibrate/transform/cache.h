@@ -9,7 +9,7 @@
 
 #include "caches/layer_cache.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The values that are coded as one row, with its own gain.
 enum class TransformRows : std::uint8_t {  // in the order of kTransformRowNames
@@ -78,4 +78,4 @@ std::size_t recent_bytes(const TransformShape& shape) noexcept;
 /// Returns the stored bytes of an outlier: recent_bytes() and its position.
 std::size_t outlier_bytes(const TransformShape& shape) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

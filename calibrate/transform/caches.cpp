@@ -2,7 +2,7 @@
 
 #include "caches/full.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 TransformCaches::TransformCaches(Backend& backend, const ModelConfig& model, const std::vector<TransformLayer>& layers)
     : products_(model.layers) {
@@ -17,4 +17,4 @@ Cache TransformCaches::make() const {
   return Cache(std::move(layers));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

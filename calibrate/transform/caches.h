@@ -6,7 +6,7 @@
 #include "calibrate/transform/cache.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The caches of a transform config, which share its products. Layers that the config does not list keep everything.
 class TransformCaches {
@@ -18,4 +18,4 @@ class TransformCaches {
   std::vector<std::shared_ptr<const TransformProducts>> products_;  // [layer]
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "calibrate/transform/sensitivity.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -288,4 +288,4 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -10,7 +10,7 @@
 #include "calibrate/transform/moments.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 inline constexpr std::size_t kTransformSinks = 1;
 inline constexpr std::size_t kTransformMeasured = 2;  // number of documents on which costs are measured
@@ -66,4 +66,4 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
                                          const TransformPlan& plan, const TransformProgress& progress,
                                          const TransformMeasured& measured = {});
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

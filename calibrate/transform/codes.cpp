@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Returns rows [head, token] of states of one sequence as a matrix.
@@ -171,4 +171,4 @@ std::unique_ptr<TransformCodes> make_transform_codes(std::shared_ptr<const Trans
   return std::make_unique<HeadCodes>(std::move(products));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "caches/token_rows.h"
 #include "calibrate/transform/products.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Codes of keys before RoPE and values of consecutive tokens of one sequence.
 class TransformCodes {
@@ -41,4 +41,4 @@ TokenRows::Part empty_part(Backend& backend, const TransformShape& shape, std::s
 
 std::unique_ptr<TransformCodes> make_transform_codes(std::shared_ptr<const TransformProducts> products);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -10,7 +10,7 @@
 #include "calibrate/transform/bits.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 std::string tensor_name(std::size_t layer, const std::string& what) {
@@ -179,4 +179,4 @@ std::vector<TransformLayer> read_transform_layers(const Json& json, const std::f
   return layers;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

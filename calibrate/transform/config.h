@@ -10,7 +10,7 @@
 #include "io/json.h"
 #include "io/output_tensor.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Maximum number of sinks, of waiting tokens, and of tokens of the document that a budget is for.
 inline constexpr std::size_t kMaxTransformTokens = std::size_t{1} << 30;
@@ -47,4 +47,4 @@ std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& l
 /// Reads these tensors. @param path  config checked by read_config();  @throws Error kInput naming the tensor
 std::vector<TransformLayer> read_transform_layers(const Json& config, const std::filesystem::path& path);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "io/output_set.h"
 #include "io/safetensors_writer.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 ConfigFile stage_tensors(const std::filesystem::path& file, const std::vector<TransformLayer>& layers,
@@ -32,4 +32,4 @@ Json write_transform_config(const TransformCalibration& found, const ModelSource
   return config;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "states/live_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 class LoadedTransform final : public LoadedConfig {
@@ -94,4 +94,4 @@ constexpr SeriesMethod kSeries[] = {series_of("transform", 1, start_series<Trans
 constinit const Calibration kTransformCalibration{
     .method = &kTransformMethod, .load = load_transform, .series = kSeries};
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -4,7 +4,7 @@
 
 #include "calibrate/transform/calibration.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kSumPasses = 3;
@@ -40,4 +40,4 @@ double transform_memory(const TransformGeometry& geometry, const TransformText& 
                                                        sizeof(float) * (samples + streams)));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

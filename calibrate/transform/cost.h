@@ -4,7 +4,7 @@
 
 #include "calibrate/transform/moments.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The text of a calibration of the transform coder, for the estimate that commands print before they run.
 struct TransformText {
@@ -23,4 +23,4 @@ double transform_coded_values(const TransformGeometry& geometry, const Transform
 /// layers' maps on the host and in use, and, if costs are measured, the streams that LayerLosses keeps.
 double transform_memory(const TransformGeometry& geometry, const TransformText& text, std::size_t d_model);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "eval/cache_quality.h"
 #include "io/record.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 std::vector<TransformScales> losses_from(const JsonCursor& pairs, std::size_t layers) {
@@ -88,4 +88,4 @@ std::string transform_summary(const TransformCalibration& found, const Transform
          quality_text(quality.measured) + '\n';
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

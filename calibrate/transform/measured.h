@@ -10,7 +10,7 @@
 #include "results/evaluation.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Adds all documents to the sums, except those saved by an earlier run.
 /// @param where  the checkpoint, for messages;  @param done  called with the number of documents so far
@@ -35,4 +35,4 @@ TransformQuality transform_quality(const TransformCalibration& found, Decoder& d
 Json to_json(const TransformQuality& of);
 std::string transform_summary(const TransformCalibration& found, const TransformQuality& quality);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

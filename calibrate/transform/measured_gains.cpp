@@ -2,7 +2,7 @@
 
 #include "calibrate/common/output_weights.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 StateWeights value_weights(const ModelSource& model, std::size_t layer) {
@@ -34,4 +34,4 @@ ModelGains measured_gains(const MomentSource& source, std::size_t documents, con
   return gains;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "analyzers/model_gain.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the coding gains from the sums of `source` over `documents` documents, and which gains are left out and why.
 /// @param layers  layers that were summed
@@ -14,4 +14,4 @@ namespace kvs {
 ModelGains measured_gains(const MomentSource& source, std::size_t documents, const std::vector<std::size_t>& layers,
                           const ModelSource* model);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

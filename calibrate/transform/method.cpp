@@ -2,7 +2,7 @@
 
 #include "calibrate/transform/config.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 void check_transform(const Json& config, const std::string& where) { (void)read_transform_config(config, where); }
@@ -24,4 +24,4 @@ constinit const Method kTransformMethod{
     .priority = 1,
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -211,4 +211,4 @@ void TransformMoments::restore(std::span<const std::vector<double>> state) {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -7,7 +7,7 @@
 #include "calibrate/common/attention_pairs.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The layers and tokens of a calibration of the transform coder.
 struct TransformGeometry {
@@ -70,4 +70,4 @@ class TransformMoments {
   std::vector<double> samples_;        // [document, layer, token, value]
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "eval/cache_quality.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 constexpr double kMaxOutliers = 0.5;  // share of the tokens
@@ -116,4 +116,4 @@ TransformPlan transform_plan(const Options& options, const ModelSource& model, c
   return plan;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "model/model.h"
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 // The plan that the options of `kvcalibrate transform` request.
 
@@ -20,4 +20,4 @@ TransformGeometry planned_geometry(const Options& options, const ModelConfig& mo
 TransformPlan transform_plan(const Options& options, const ModelSource& model, const TransformGeometry& geometry,
                              std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

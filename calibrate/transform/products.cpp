@@ -4,7 +4,7 @@
 
 #include "calibrate/transform/trellis_store.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 using Element = std::function<float(std::size_t row, std::size_t column)>;
@@ -91,4 +91,4 @@ std::shared_ptr<const TransformProducts> make_transform_products(Backend& backen
   return std::make_shared<TransformProducts>(backend, layer, shape);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "caches/kv_types.h"
 #include "calibrate/transform/cache.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// A layer's data in a backend's memory, and how its codes are stored.
 class TransformProducts {
@@ -32,4 +32,4 @@ class TransformProducts {
   void make_of_heads(Backend& backend, const TransformLayer& layer);
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -1,6 +1,6 @@
 #include "calibrate/transform/cache.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape) {
   const auto [heads, head_dim] = shape;
@@ -8,4 +8,4 @@ std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape) {
   return {{0, heads, head_dim}, {heads * head_dim, heads, head_dim}};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 #include "calibrate/common/layer_losses.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 enum Candidate : std::size_t { kFull, kKeys, kValues };
@@ -46,4 +46,4 @@ std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std
   return losses;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

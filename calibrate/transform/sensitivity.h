@@ -9,7 +9,7 @@
 #include "calibrate/transform/cache.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Measures the cost of coding only the keys, or only the values, of one layer as KL divergence from the full cache's
 /// predictions, in nats per token, for each of `layers`: 2 passes per layer and document from that layer on.
@@ -20,4 +20,4 @@ std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std
                                            std::vector<TransformScales> losses,
                                            const std::function<void(std::span<const TransformScales>)>& done);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

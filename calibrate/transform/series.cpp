@@ -7,7 +7,7 @@
 #include "core/interrupt.h"
 #include "eval/cache_quality.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 TransformSeries::TransformSeries(const ModelSource& source, Decoder& decoder, StateSource& states,
                                  std::span<const std::vector<std::int32_t>> documents, std::size_t tokens,
@@ -57,4 +57,4 @@ void TransformSeries::write(double share, const std::filesystem::path& file, con
   (void)write_transform_config(found, source_, provenance, file, force);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

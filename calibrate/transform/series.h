@@ -9,7 +9,7 @@
 #include "calibrate/transform/calibration.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// The transform coder at several budgets, which share the sums over the text and the costs of errors.
 class TransformSeries {
@@ -42,4 +42,4 @@ class TransformSeries {
   bool summed_ = false;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

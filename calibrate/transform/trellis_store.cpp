@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 RowType trellis_store(std::span<const float> books, std::span<const TrellisValue> values, std::size_t heads) {
   if (books.size() != kTrellisBooks || heads == 0 || values.size() % heads != 0)
@@ -27,4 +27,4 @@ std::vector<TrellisValue> trellis_coefficients(std::span<const std::size_t> bits
   return values;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -6,7 +6,7 @@
 
 #include "caches/kv_types.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 
 /// Returns the type of rows of trellis-coded values (RowKind::kTrellis).
 /// @param books   [bits 0 … 8][state]
@@ -18,4 +18,4 @@ RowType trellis_store(std::span<const float> books, std::span<const TrellisValue
 /// @param weights  [coefficient]: cost of a squared error; at most 1
 std::vector<TrellisValue> trellis_coefficients(std::span<const std::size_t> bits, std::span<const float> weights);
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "model/model_tensors.h"
 
-namespace kvs {
+namespace kvs::inline exporters {
 namespace {
 
 /// Returns the part of the model's arithmetic that differs from Llama's; empty if none does.
@@ -123,4 +123,4 @@ Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary
           {"values_per_token_of_the_full_cache", model.cache_values_per_token()}};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline exporters

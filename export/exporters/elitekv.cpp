@@ -9,7 +9,7 @@
 #include "io/file.h"
 #include "model/rope.h"
 
-namespace kvs {
+namespace kvs::inline exporters {
 namespace {
 
 /// Returns the rotated channels of a head, ascending, or the channels that are not rotated.
@@ -107,4 +107,4 @@ Json write_elitekv(const ExportJob& job) {
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline exporters

@@ -13,7 +13,7 @@
 #include "tokenizer/tokenizer_json_writer.h"
 #include "tokenizer/tokenizer_settings.h"
 
-namespace kvs {
+namespace kvs::inline exporters {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTe
   return notes;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline exporters

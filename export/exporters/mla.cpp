@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "model/rope.h"
 
-namespace kvs {
+namespace kvs::inline exporters {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -143,4 +143,4 @@ OutputTensor MlaModel::expand_values(std::string name, std::size_t index) const 
                       });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline exporters

@@ -8,7 +8,7 @@
 #include "results/faedkv_charts.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 constexpr std::size_t kMaxIntervals = 16;  // chunks whose intervals are drawn
@@ -98,4 +98,4 @@ Section ablation_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

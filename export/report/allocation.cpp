@@ -12,7 +12,7 @@
 #include "export/report/table.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kContenders{
@@ -144,4 +144,4 @@ Section allocation_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

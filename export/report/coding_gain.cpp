@@ -7,7 +7,7 @@
 #include "export/report/table.h"
 #include "results/spectrum.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 using Steps = CodingGainResult::Steps;
@@ -64,4 +64,4 @@ Section coding_gain_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -7,7 +7,7 @@
 #include "export/report/parts.h"
 #include "export/report/settings.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 std::string documents_of(const ComparisonResult& result, std::size_t scored) {
   return (scored < result.documents ? shown_count(scored) + " of " : "") + counted(result.documents, "document");
@@ -41,4 +41,4 @@ std::string loss_words(const ComparedConfiguration& one) {
   return change_words(*ratio.change(), ratio.change_interval(), ratio.over == Samples::kParts);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

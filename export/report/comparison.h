@@ -6,7 +6,7 @@
 
 #include "results/comparison.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 using ComparedList = std::vector<const ComparedConfiguration*>;
 
@@ -26,4 +26,4 @@ std::string loss_words(const ComparedConfiguration& one);
 /// of calibration.
 std::vector<std::string> comparison_findings(const ComparisonResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline report

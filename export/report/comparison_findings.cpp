@@ -8,7 +8,7 @@
 #include "export/report/parts.h"
 #include "export/report/settings.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 /// A cache that more than doubles perplexity is useless.
@@ -109,4 +109,4 @@ std::vector<std::string> comparison_findings(const ComparisonResult& result) {
   return findings;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

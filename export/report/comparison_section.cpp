@@ -9,7 +9,7 @@
 #include "export/report/table.h"
 #include "export/report/tradeoff.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 template <class Shown>
@@ -278,4 +278,4 @@ Section comparison_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

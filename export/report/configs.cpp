@@ -4,7 +4,7 @@
 #include "export/report/settings.h"
 #include "export/report/table.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 namespace {
 
@@ -32,4 +32,4 @@ Section configs_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

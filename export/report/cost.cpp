@@ -5,7 +5,7 @@
 #include "export/report/sections.h"
 #include "export/report/table.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 Markup table_markup(const CostTable& of) {
@@ -37,4 +37,4 @@ Section cost_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -8,7 +8,7 @@
 #include "export/report/sections.h"
 #include "export/report/table.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 constexpr std::size_t kMaxHeadMaps = 16;  // maximum number of heads with their own map
@@ -127,4 +127,4 @@ Section elite_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -11,7 +11,7 @@
 #include "export/report/tradeoff.h"
 #include "results/evaluation.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 struct Evaluated {
@@ -150,4 +150,4 @@ Section evaluations_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -1,6 +1,6 @@
 #include "export/report/sections.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 Markup findings_list(const std::vector<Section>& sections) {
   Markup groups;
@@ -15,4 +15,4 @@ Markup findings_list(const std::vector<Section>& sections) {
   return groups;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -11,7 +11,7 @@
 #include "io/descriptor.h"
 #include "io/file.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -221,4 +221,4 @@ ReportInputs read_report_inputs(std::span<const fs::path> paths) {
   return std::move(reader.inputs);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -9,7 +9,17 @@
 
 #include "io/json_fields.h"
 
-namespace kvs {
+namespace kvs::inline results {
+struct EvaluationResult;
+struct TaskAnswers;
+struct LatencyResult;
+struct RetentionResult;
+struct PerturbationResult;
+struct TokenScoresResult;
+struct SpectrumResult;
+}  // namespace kvs::inline results
+
+namespace kvs::inline report {
 
 enum class OutputKind {
   kSpectrum,
@@ -31,19 +41,19 @@ std::string_view name_of(OutputKind kind) noexcept;
 template <class Result>
 struct KindOf;
 template <>
-struct KindOf<struct EvaluationResult> : std::integral_constant<OutputKind, OutputKind::kEvaluation> {};
+struct KindOf<EvaluationResult> : std::integral_constant<OutputKind, OutputKind::kEvaluation> {};
 template <>
-struct KindOf<struct TaskAnswers> : std::integral_constant<OutputKind, OutputKind::kTask> {};
+struct KindOf<TaskAnswers> : std::integral_constant<OutputKind, OutputKind::kTask> {};
 template <>
-struct KindOf<struct LatencyResult> : std::integral_constant<OutputKind, OutputKind::kLatency> {};
+struct KindOf<LatencyResult> : std::integral_constant<OutputKind, OutputKind::kLatency> {};
 template <>
-struct KindOf<struct RetentionResult> : std::integral_constant<OutputKind, OutputKind::kRetention> {};
+struct KindOf<RetentionResult> : std::integral_constant<OutputKind, OutputKind::kRetention> {};
 template <>
-struct KindOf<struct PerturbationResult> : std::integral_constant<OutputKind, OutputKind::kPerturbation> {};
+struct KindOf<PerturbationResult> : std::integral_constant<OutputKind, OutputKind::kPerturbation> {};
 template <>
-struct KindOf<struct TokenScoresResult> : std::integral_constant<OutputKind, OutputKind::kScores> {};
+struct KindOf<TokenScoresResult> : std::integral_constant<OutputKind, OutputKind::kScores> {};
 template <>
-struct KindOf<struct SpectrumResult> : std::integral_constant<OutputKind, OutputKind::kSpectrum> {};
+struct KindOf<SpectrumResult> : std::integral_constant<OutputKind, OutputKind::kSpectrum> {};
 
 /// An output file of kvspectrum or kvcalibrate.
 struct Output {
@@ -82,4 +92,4 @@ std::filesystem::path speeds_beside(const std::filesystem::path& comparison);
 ///         kUnsupported for a newer version; kConflict naming both results if they are of different models.
 ReportInputs read_report_inputs(std::span<const std::filesystem::path> paths);
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -9,7 +9,7 @@
 #include "export/report/settings.h"
 #include "export/report/table.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 Markup latency_table(const LatencyResult& result) {
@@ -60,4 +60,4 @@ Section latency_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -3,7 +3,7 @@
 #include "draw/markup.h"
 #include "draw/numbers.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 // Names that every part of the page uses.
 using draw::Attributes;
@@ -22,4 +22,4 @@ using draw::shown_tenths;
 using draw::text;
 using draw::verbatim;
 
-}  // namespace kvs
+}  // namespace kvs::inline report

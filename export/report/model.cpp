@@ -7,7 +7,7 @@
 #include "export/report/table.h"
 #include "results/head.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 Markup fact(const std::string& name, const std::string& value) {
@@ -58,4 +58,4 @@ Section model_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

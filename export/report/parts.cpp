@@ -6,7 +6,7 @@
 #include "core/exponential.h"
 #include "export/report/markup.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 Markup figure(const Markup& drawings, const Markup& caption, const std::string& command, bool wide) {
   return element("figure", {{"class", wide ? "wide-figure" : ""}},
@@ -54,4 +54,4 @@ double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

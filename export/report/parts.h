@@ -7,7 +7,7 @@
 #include "draw/chart.h"
 #include "export/report/markup.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 /// Returns drawings with a caption and the command that made their numbers.
 Markup figure(const Markup& drawings, const Markup& caption, const std::string& command, bool wide = false);
@@ -41,4 +41,4 @@ std::string zero_note(const Range& interval);
 /// Returns the mean, or 0 if there are no values.
 double mean_of(const std::vector<double>& values);
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -6,7 +6,7 @@
 #include "export/report/sections.h"
 #include "export/report/table.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 std::string states_in_text(StateKind state) { return state == StateKind::kV ? "values" : "keys before RoPE"; }
@@ -71,4 +71,4 @@ Section perturbation_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -8,7 +8,7 @@
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 /// Returns the sections in the order of the page.
@@ -87,4 +87,4 @@ std::string render_report(const ReportInputs& inputs, const ReportOrigin& origin
   return page;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -4,7 +4,7 @@
 
 #include "export/report/inputs.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 /// The command and version that made a report.
 struct ReportOrigin {
@@ -17,4 +17,4 @@ std::string render_report(const ReportInputs& inputs, const ReportOrigin& origin
 
 inline constexpr std::size_t kMaxReportBytes = 3'000'000;
 
-}  // namespace kvs
+}  // namespace kvs::inline report

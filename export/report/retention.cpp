@@ -10,7 +10,7 @@
 #include "export/report/sections.h"
 #include "export/report/table.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 using Curve = RetentionResult::Curve;
@@ -80,4 +80,4 @@ Section retention_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -5,7 +5,7 @@
 #include "export/report/table.h"
 #include "results/token_scores.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 Markup overlap_table(const TokenScoresResult& result) {
@@ -40,4 +40,4 @@ Section scores_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

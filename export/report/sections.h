@@ -6,7 +6,7 @@
 #include "export/report/inputs.h"
 #include "export/report/markup.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 /// A part of the page. A section without a body is left out.
 struct Section {
@@ -36,4 +36,4 @@ std::string geometry_line(const ReportInputs& inputs);
 /// Returns the findings of the other sections. The list comes first on the page.
 Markup findings_list(const std::vector<Section>& sections);
 
-}  // namespace kvs
+}  // namespace kvs::inline report

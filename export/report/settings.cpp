@@ -8,7 +8,7 @@
 #include "calibrate/registry.h"
 #include "export/report/markup.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 /// Returns the storage type of a cache's parameters: "q8_0", "k q8_0, v q4_0", or none.
@@ -73,4 +73,4 @@ std::string settings_text(const Json& settings) {
   return words;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -5,7 +5,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 /// Returns the name of a cache: "lagkv", "lagkv + q8_0", or "q8_0" for the full cache with a storage type.
 std::string cache_label(const std::string& method, const std::optional<Json>& parameters);
@@ -15,4 +15,4 @@ std::string spoken(const std::string& label);
 /// contains are left out.
 std::string settings_text(const Json& settings);
 
-}  // namespace kvs
+}  // namespace kvs::inline report

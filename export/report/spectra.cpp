@@ -5,7 +5,7 @@
 #include "results/spectrum.h"
 #include "results/spectrum_charts.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 /// Returns the plural of a state: "keys before RoPE".
@@ -73,4 +73,4 @@ Section spectra_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "export/report/markup.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 Markup table_cell(const std::string& name, const Cell& of, bool numeric) {
@@ -78,4 +78,4 @@ Markup Table::markup() const {
                  element("table", element("caption", caption_) + heads(shown) + body(shown)));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -7,7 +7,7 @@
 
 #include "export/report/markup.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 /// The words of a table cell, and its sort key if the cell is a number.
 struct Cell {
@@ -61,4 +61,4 @@ class Table {
   std::vector<Row> rows_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -6,7 +6,7 @@
 #include "export/report/table.h"
 #include "results/task_answers.h"
 
-namespace kvs {
+namespace kvs::inline report {
 namespace {
 
 Cell share_cell(double share) { return {shown_tenths(share), share}; }
@@ -80,4 +80,4 @@ Section tasks_section(const ReportInputs& inputs) {
   return section;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

@@ -3,7 +3,7 @@
 #include "calibrate/registry.h"
 #include "draw/svg.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 Markup tradeoff(const std::string& id, const std::string& title, const std::string& description, const LossScale& scale,
                 const std::vector<TradePoint>& points) {
@@ -15,4 +15,4 @@ Markup tradeoff(const std::string& id, const std::string& title, const std::stri
          draw::page_legend(chart);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline report

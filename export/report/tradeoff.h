@@ -6,10 +6,10 @@
 #include "export/report/markup.h"
 #include "results/tradeoff_chart.h"
 
-namespace kvs {
+namespace kvs::inline report {
 
 /// Returns drawings of bytes against loss for wide and narrow pages, with the legend of methods.
 Markup tradeoff(const std::string& id, const std::string& title, const std::string& description, const LossScale& scale,
                 const std::vector<TradePoint>& points);
 
-}  // namespace kvs
+}  // namespace kvs::inline report

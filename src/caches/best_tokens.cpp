@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-namespace kvs {
+namespace kvs::inline caches {
 
 std::vector<std::size_t> best_tokens(const std::vector<double>& scores, std::size_t count) {
   std::vector<std::size_t> order(scores.size());
@@ -15,4 +15,4 @@ std::vector<std::size_t> best_tokens(const std::vector<double>& scores, std::siz
   return order;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// Returns the indices of the `count` largest scores, ascending; among equal scores, the first.
 std::vector<std::size_t> best_tokens(const std::vector<double>& scores, std::size_t count);
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

@@ -5,7 +5,7 @@
 #include "caches/token_rows.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 namespace {
 
 /// Computes the attention of tokens [first, first + count); copies their states unless they are all tokens.
@@ -63,4 +63,4 @@ Cache for_documents(Cache cache) {
   return Cache(std::move(layers), cache.prefix());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

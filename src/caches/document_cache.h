@@ -4,7 +4,7 @@
 
 #include "caches/layer_cache.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// Computes the attention of a whole document through a fresh cache of its layer. The document is cut at the cache's
 /// max_tokens_per_call() and at the end of a prefix.
@@ -15,4 +15,4 @@ std::size_t attend_document(LayerCache& cache, const Prefix& prefix, const Layer
 /// Wraps `cache` for whole documents: each layer takes a document as one group and cuts it for itself only.
 Cache for_documents(Cache cache);
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

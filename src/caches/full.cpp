@@ -2,7 +2,7 @@
 
 #include "caches/token_rows.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 namespace {
 
 class FullCache final : public LayerCache {
@@ -36,4 +36,4 @@ class FullCache final : public LayerCache {
 
 std::unique_ptr<LayerCache> make_full_cache(const KvTypes& types) { return std::make_unique<FullCache>(types); }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

@@ -5,9 +5,9 @@
 #include "caches/kv_types.h"
 #include "caches/layer_cache.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// Creates a cache that keeps every key and value; with a sliding window, those that the next token may read.
 std::unique_ptr<LayerCache> make_full_cache(const KvTypes& types = {});
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

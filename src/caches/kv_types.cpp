@@ -11,7 +11,7 @@
 #include "caches/parameters.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 namespace {
 
 /// The rotation of a row before it is coded.
@@ -165,4 +165,4 @@ KvTypes read_row_types(Parameters& parameters, std::size_t layer) {
   return types;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

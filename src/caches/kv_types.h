@@ -6,7 +6,7 @@
 
 #include "kernels/row_format.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// How rows of keys, or of values, are stored.
 struct RowType {
@@ -42,4 +42,4 @@ KvTypes read_kv_types(Parameters& parameters, std::size_t layer, const CacheShap
 /// because a row is both.
 KvTypes read_row_types(Parameters& parameters, std::size_t layer);
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

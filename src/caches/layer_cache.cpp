@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace kvs {
+namespace kvs::inline caches {
 namespace {
 
 void wait_for(Backend& backend) {
@@ -98,4 +98,4 @@ double Cache::compression_seconds() const noexcept {
   return sum;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

@@ -9,7 +9,7 @@
 
 #include "kernels/backend.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// The states of one layer's new tokens after the projections (with biases and QK-norm). The views are mutable: the
 /// layer continues with the written values.
@@ -118,4 +118,4 @@ class Cache {
   Prefix prefix_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

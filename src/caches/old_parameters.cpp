@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/old_names.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kRenamed{
@@ -53,4 +53,4 @@ void rename_old_parameters(Json& json, const std::string& where, ErrorCode code)
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

@@ -9,7 +9,7 @@
 #include "caches/old_parameters.h"
 #include "core/nearest.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 namespace {
 
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;  // largest count
@@ -289,4 +289,4 @@ Json cache_size_for_share(double share, std::size_t tokens, const Json&) {
   return {{"cache_size", std::llround(share * static_cast<double>(tokens))}};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

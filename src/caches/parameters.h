@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// Parses words NAME=VALUE into an object. A value is a number, a word or a comma-separated list of them, in which 4-7
 /// is four numbers. Slashes separate lists for each layer.
@@ -111,4 +111,4 @@ std::size_t shared_count(const Json& settings, const std::string& name, std::siz
 /// Method::settings_for_share of methods whose only size is `cache_size`, in tokens.
 Json cache_size_for_share(double share, std::size_t tokens, const Json& settings);
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

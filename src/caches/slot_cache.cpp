@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 SlotOptions slot_options(Parameters& parameters) {
   static constexpr std::string_view kRope[] = {"pre", "post"};
@@ -58,4 +58,4 @@ void SlotCache::attend(LayerStates& states, const Operand& out) {
   attend_rows(states, past, out);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

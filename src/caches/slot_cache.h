@@ -6,7 +6,7 @@
 #include "caches/parameters.h"
 #include "caches/token_rows.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// Options that FreqKV and dropping share: at most `cache_size` slots, of which the first `sinks` are never compressed.
 /// Just before a token that finds the cache full, the other N = cache_size − sinks slots become L = ⌊γN⌋.
@@ -55,4 +55,4 @@ class SlotCache : public LayerCache {
   TokenRows rows_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 namespace {
 
 using ConstRows = BackendView<const float, 4>;
@@ -136,4 +136,4 @@ PastKv TokenRows::add(const LayerStates& states) {
   return {k_.add(backend, states.k), v_.add(backend, states.v)};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

@@ -7,7 +7,7 @@
 #include "caches/kv_types.h"
 #include "caches/layer_cache.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// Stores one row per token and head, in a buffer that doubles when it is full.
 class RowBuffer {
@@ -115,4 +115,4 @@ class TokenRows {
   RowBuffer k_, v_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

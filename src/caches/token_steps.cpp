@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 namespace {
 
 /// [1, head, token, head_dim] → [token, head, 1, head_dim]
@@ -41,4 +41,4 @@ void for_each_token(LayerStates& states, const Operand& out,
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

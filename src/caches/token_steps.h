@@ -4,7 +4,7 @@
 
 #include "caches/layer_cache.h"
 
-namespace kvs {
+namespace kvs::inline caches {
 
 /// For caches that act at every token: attention runs token by token, each token as a group of its own, while the
 /// layer's projections and its feed-forward block process the tokens together.
@@ -13,4 +13,4 @@ namespace kvs {
 void for_each_token(LayerStates& states, const Operand& out,
                     const std::function<void(LayerStates& token, const Operand& row)>& attend);
 
-}  // namespace kvs
+}  // namespace kvs::inline caches

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// Returns a · b, or nullopt if the product does not fit in 64 bits. Used on every count and size that a file states.
 constexpr std::optional<std::uint64_t> checked_multiply(std::uint64_t a, std::uint64_t b) noexcept {
@@ -38,4 +38,4 @@ inline std::optional<double> parse_real(std::string_view text) noexcept {
   return value;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace kvs {
+namespace kvs::inline core {
 namespace {
 
 constexpr std::array<std::pair<DType, std::string_view>, 4> kNames{
@@ -38,4 +38,4 @@ std::uint16_t f32_to_f16(float value) noexcept {
   return static_cast<std::uint16_t>(sign | ((rounded >> 13) - (112U << 10)));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

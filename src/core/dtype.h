@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// Plain (unquantised) element types.
 enum class DType { kF32, kF16, kBF16, kF64 };
@@ -40,4 +40,4 @@ inline float f16_to_f32(std::uint16_t bits) noexcept {
 /// Rounds to nearest even. Values that round above 65504 become infinity, as IEEE 754 specifies.
 std::uint16_t f32_to_f16(float value) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -4,7 +4,7 @@
 
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline core {
 
 Error::Error(ErrorCode code, std::string_view where, std::string_view problem)
     : std::runtime_error(printable(where) + ": " + printable(problem, 2000)), code_(code) {}
@@ -37,4 +37,4 @@ std::string printable_text(std::string_view text) {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// The kind of an error. Its value is also the exit status of the program.
 enum class ErrorCode {
@@ -47,4 +47,4 @@ std::string printable(std::string_view text, std::size_t limit = 400);
 /// Like printable(), but for terminal text: keeps line ends and tabs, and does not cut.
 std::string printable_text(std::string_view text);
 
-}  // namespace kvs
+}  // namespace kvs::inline core

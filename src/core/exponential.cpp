@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace kvs {
+namespace kvs::inline core {
 
 std::string exponential_text(double exponent, int digits) {
   const double value = std::exp(exponent);
@@ -24,4 +24,4 @@ std::string exponential_with_error(double exponent, double error, int digits) {
   return text + tail.data();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

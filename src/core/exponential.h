@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// Formats e^`exponent` for people, e.g. the perplexity of a mean NLL: "12.34", or "e^812.3" if it overflows a double.
 std::string exponential_text(double exponent, int digits = 4);
@@ -10,4 +10,4 @@ std::string exponential_text(double exponent, int digits = 4);
 /// ± 0.25" or "e^812.3 (± 2.1 in the exponent)". Omits the standard error if `error` is 0.
 std::string exponential_with_error(double exponent, double error, int digits = 4);
 
-}  // namespace kvs
+}  // namespace kvs::inline core

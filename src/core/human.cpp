@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-namespace kvs {
+namespace kvs::inline core {
 namespace {
 
 template <class... Values>
@@ -31,4 +31,4 @@ std::string human_seconds(double seconds) {
   return formatted("%d h %d min", static_cast<int>(seconds) / 3600, static_cast<int>(seconds) / 60 % 60);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -2,11 +2,11 @@
 
 #include <string>
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// "1.5 GiB", "12 MiB".
 std::string human_bytes(double bytes);
 /// "2 min 5 s".
 std::string human_seconds(double seconds);
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/stop_request.h"
 
-namespace kvs {
+namespace kvs::inline core {
 namespace {
 
 volatile std::sig_atomic_t g_signal = 0;
@@ -45,4 +45,4 @@ void check_interrupt() {
   if (g_signal != 0) throw Interrupted(static_cast<int>(g_signal));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// Installs handlers for SIGINT, SIGTERM, SIGHUP and SIGXCPU (ulimit -t) that only record the signal. Signals that the
 /// caller ignores (nohup) stay ignored. SIGPIPE and SIGXFSZ are ignored. A second SIGINT, SIGTERM or SIGHUP ends the
@@ -13,4 +13,4 @@ int pending_signal() noexcept;
 /// Throws Interrupted if a signal is pending. Called at safe points: between layers, documents and search steps.
 void check_interrupt();
 
-}  // namespace kvs
+}  // namespace kvs::inline core

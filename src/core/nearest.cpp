@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline core {
 namespace {
 
 char small(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
@@ -55,4 +55,4 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> kno
   return found.empty() ? "" : ", did you mean " + std::string(found) + "?";
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// Returns the word of `known` with the smallest case-insensitive edit distance to `word` if that distance is at most a
 /// third of the length of `word`; else returns an empty view. Cost: the product of the lengths, for each candidate.
@@ -15,4 +15,4 @@ std::string listed(std::span<const std::string> known, std::string_view comma = 
 /// Returns ", did you mean X?", or an empty string if no known word is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string> known);
 
-}  // namespace kvs
+}  // namespace kvs::inline core

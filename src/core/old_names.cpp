@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-namespace kvs {
+namespace kvs::inline core {
 namespace {
 
 struct Notes {
@@ -29,4 +29,4 @@ std::vector<std::string> old_name_notes() {
   return notes().lines;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline core {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ std::optional<double> processor_quota(const fs::path& root) {
   return least;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// The kinds of a layer's per-head states, in the order in which a capture stores them for a document.
 enum class StateKind { kQPre, kKPre, kKPost, kV };
@@ -31,4 +31,4 @@ struct ByState : std::array<T, kStateKinds.size()> {
   constexpr const T& operator[](StateKind kind) const noexcept { return this->data()[static_cast<std::size_t>(kind)]; }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline core

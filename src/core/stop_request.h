@@ -1,8 +1,8 @@
 #pragma once
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// Asks this process to stop at its next safe point, as SIGTERM would (core/interrupt.h). Any thread may call it.
 void request_stop() noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// Where the elements live. kBackend memory may be dereferenced only by the Backend that allocated it.
 enum class Memory { kHost, kBackend };
@@ -73,4 +73,4 @@ class TensorView {
   Shape shape_{};
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -1,6 +1,6 @@
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline core {
 
 std::size_t utf8_length(std::string_view text) noexcept {
   if (text.empty()) return 0;
@@ -39,4 +39,4 @@ std::size_t find_invalid_utf8(std::string_view text) noexcept {
   return std::string_view::npos;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline core {
 
 /// Returns the length in bytes (1 to 4) of the well-formed UTF-8 sequence at the start of `text`; 0 if there is none
 /// (empty, a stray continuation, an overlong form, a surrogate, above U+10FFFF, cut off). Unicode 15, table 3-7.
@@ -15,4 +15,4 @@ bool is_control(std::string_view character) noexcept;
 /// Returns the byte offset of the first byte that is not part of well-formed UTF-8, or npos if all of `text` is valid.
 std::size_t find_invalid_utf8(std::string_view text) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline core

@@ -5,7 +5,7 @@
 #include "eval/paired_difference.h"
 #include "io/finite.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 namespace {
 
 PerplexityRatio ratio_of(const PerplexitySum& sum, const PerplexitySum& full) {
@@ -70,4 +70,4 @@ void add_times(const Evaluation& evaluation, EvaluationResult& result) {
   if (result.quality.loss) result.quality.loss->full.seconds = evaluation.full->seconds;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -6,7 +6,7 @@
 #include "model/config.h"
 #include "results/evaluation.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// Bytes of the full cache after `tokens` tokens, 2 bytes a value.
 double full_cache_bytes(const ModelConfig& model, std::size_t tokens);
@@ -16,4 +16,4 @@ CacheQuality cache_quality(const Evaluation& evaluation, const ModelConfig& mode
 /// Adds the times that the evaluation took.
 void add_times(const Evaluation& evaluation, EvaluationResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

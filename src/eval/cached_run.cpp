@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "eval/state_check.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 CacheReport& CacheReport::operator+=(const CacheReport& other) {
   if (other.peak.stored > peak.stored) {
@@ -65,4 +65,4 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
   return report;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -7,7 +7,7 @@
 
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// Memory and times of a cache while a document went through it.
 struct CacheReport {
@@ -34,4 +34,4 @@ struct RunCuts {
 CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int32_t> tokens, const RunCuts& cuts,
                        const std::function<void(const ResidualStream&, std::size_t)>& use);
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline eval {
 namespace {
 
 using Row = Eigen::Map<const Eigen::ArrayXf>;
@@ -56,4 +56,4 @@ Divergence divergence(Decoder& decoder, const ResidualStream& reference, const R
   return sum;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -4,7 +4,7 @@
 
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// Difference between the predictions of two passes over the same tokens, summed over tokens.
 struct Divergence {
@@ -26,4 +26,4 @@ struct ComparedTokens {
 Divergence divergence(Decoder& decoder, const ResidualStream& reference, const ResidualStream& group,
                       const ComparedTokens& tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

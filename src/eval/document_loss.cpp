@@ -13,7 +13,7 @@
 #include "eval/divergence.h"
 #include "eval/perplexity.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 double loss_or_overflow(const std::function<double()>& measure) {
   try {
@@ -64,4 +64,4 @@ double DocumentLoss::divergence(const ResidualStream& finished) {
   return kvs::divergence(full_->decoder(), reference(), finished, {0, prefix_, tokens().size() - 1}).kl / scored();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -10,7 +10,7 @@
 
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// Larger than any measurable loss: the loss of settings whose passes overflow f32.
 inline constexpr double kOverflowLoss = 1e100;
@@ -65,4 +65,4 @@ class DocumentLoss {
   std::size_t prefix_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

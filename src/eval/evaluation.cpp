@@ -9,7 +9,7 @@
 #include "io/record.h"
 #include "ranks/one_process.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 namespace {
 
 double sum_of(std::span<const float> nll) { return std::accumulate(nll.begin(), nll.end(), 0.0); }
@@ -249,4 +249,4 @@ Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>>
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -13,7 +13,7 @@
 #include "io/journal.h"
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// How documents are evaluated.
 struct EvaluationPlan {
@@ -77,4 +77,4 @@ Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>>
                     const std::function<void(std::size_t)>& done = {}, Journal* journal = nullptr,
                     Ranks* ranks = nullptr);
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

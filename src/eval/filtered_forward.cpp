@@ -5,7 +5,7 @@
 
 #include "caches/token_rows.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 namespace {
 
 using View4 = BackendView<float, 4>;
@@ -232,4 +232,4 @@ std::vector<double> AblationForward::filtered(std::span<const std::size_t> layer
   return sums;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

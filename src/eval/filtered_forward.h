@@ -10,7 +10,7 @@
 #include "kernels/spectral_ops.h"
 #include "model/decoder.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// Where and how the states of one layer are filtered.
 struct AblationSetup {
@@ -75,4 +75,4 @@ class AblationForward {
   std::unique_ptr<Prefix> prefix_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

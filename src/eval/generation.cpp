@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace kvs {
+namespace kvs::inline eval {
 namespace {
 
 std::int32_t most_probable(Decoder& decoder, const ResidualStream& pass) {
@@ -40,4 +40,4 @@ Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -8,7 +8,7 @@
 
 #include "eval/cached_run.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 struct Generation {
   std::vector<std::int32_t> ids;  // of the continuation
@@ -23,4 +23,4 @@ struct Generation {
 Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t> prompt, std::size_t count,
                     const std::function<bool(std::int32_t)>& go_on);
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

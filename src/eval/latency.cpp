@@ -5,7 +5,7 @@
 
 #include "eval/cached_run.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 namespace {
 
 double median(std::vector<double> values) {
@@ -87,4 +87,4 @@ LatencyResult latency_result(const LatencyPlan& plan, std::span<const TimedCache
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -11,7 +11,7 @@
 #include "model/decoder.h"
 #include "results/latency.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// The configurations to time.
 struct LatencyPlan {
@@ -49,4 +49,4 @@ bool clock_went_on(const std::vector<std::vector<LatencyCell>>& cells);
 LatencyResult latency_result(const LatencyPlan& plan, std::span<const TimedCache> caches,
                              const std::vector<std::vector<LatencyCell>>& cells);
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

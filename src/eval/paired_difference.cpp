@@ -8,7 +8,7 @@
 #include <sstream>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline eval {
 
 PairedMean paired_mean(std::span<const double> differences) {
   const auto count = static_cast<double>(differences.size());
@@ -61,4 +61,4 @@ std::string difference_text(const PairedDifference& difference) {
   return text.str();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -8,7 +8,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// Mean of the documents' differences and its standard error.
 struct PairedMean {
@@ -40,4 +40,4 @@ Json difference_json(const PairedDifference& difference);
 /// Returns the change of perplexity as "-1.2 % (95 %: -2.1 to -0.3)".
 std::string difference_text(const PairedDifference& difference);
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -5,7 +5,7 @@
 
 #include "eval/paired_difference.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 
 double standard_error(std::span<const double> documents, std::size_t tokens, double token_squares) {
   const auto count = static_cast<double>(tokens), of_document = count / static_cast<double>(documents.size());
@@ -34,4 +34,4 @@ PerplexitySum& PerplexitySum::operator+=(const PerplexitySum& next) {
 double PerplexitySum::perplexity() const noexcept { return std::exp(mean()); }
 double PerplexitySum::error() const { return standard_error(per_document, scored, squares); }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline eval {
 
 /// Returns the standard error of a mean over tokens: over documents of equal length; for one document, over its tokens.
 /// @param documents      sums, at least one
@@ -28,4 +28,4 @@ struct PerplexitySum {
   double error() const;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

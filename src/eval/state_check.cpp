@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline eval {
 namespace {
 
 class StateCheck final : public StateHook {
@@ -46,4 +46,4 @@ void check_states(Decoder& decoder, std::span<const std::int32_t> tokens) {
   decoder.advance(hidden, decoder.model().config().layers, &check);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline eval

@@ -8,7 +8,7 @@
 #include "io/output_tensor.h"
 #include "io/staged_output.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::uint64_t kMaximumHeader = 1 << 20;
@@ -121,4 +121,4 @@ void Checkpoint::remove() const {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

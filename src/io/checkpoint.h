@@ -9,7 +9,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Running sums of a long calculation, saved so that a killed run can resume with bit-identical results: the sums are
 /// stored exactly and documents are added in order. The last two checkpoints are kept next to the output (links are
@@ -46,4 +46,4 @@ class Checkpoint {
 /// Returns "member: stored X, now Y" for each member that differs between two identities; empty if all are equal.
 std::string identity_differences(const Json& stored, const Json& now);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

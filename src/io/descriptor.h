@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Throws "PATH: ACTION: <errno text>". Takes errno as an argument because building a message may change errno.
 [[noreturn]] inline void throw_errno(ErrorCode code, const std::filesystem::path& path, std::string_view action,
@@ -84,4 +84,4 @@ std::filesystem::path resolve_output(std::filesystem::path path);
 /// file does not exist yet.
 std::filesystem::path full_output_path(const std::filesystem::path& path, std::error_code& error);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -13,7 +13,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::uint32_t kCastagnoli = 0x82F63B78;  // the polynomial 0x1EDC6F41 with its bits reversed
@@ -112,4 +112,4 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) noexce
   return crc32c_by_table(bytes, crc);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Incremental SHA-256 (FIPS 180-4), computed by OpenSSL.
 class Sha256 {
@@ -35,4 +35,4 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc = 0) no
 /// Like crc32c(), from a table of 256 words. crc32c() uses it on processors without SSE4.2. About 16 times slower.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes, std::uint32_t crc = 0) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline io

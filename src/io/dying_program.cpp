@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 struct Files {
@@ -42,4 +42,4 @@ void remove_files_of_dying_program() noexcept {
     if (::unlink(path->c_str()) != 0) remove_folder(path->c_str());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Registers a file, or a folder of files, to be removed when this process ends, even without unwinding.
 /// @throws std::bad_alloc
@@ -13,4 +13,4 @@ void forget_with_program(const std::filesystem::path& path) noexcept;
 /// Removes the registered files, the last first, when a program ends without unwinding. Does nothing in a forked child.
 void remove_files_of_dying_program() noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -8,7 +8,7 @@
 #include "io/blocks/decoders.h"
 #include "io/blocks/load.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 using blocks::load;
@@ -114,4 +114,4 @@ std::string decodable_safetensors_types() {
   return names;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

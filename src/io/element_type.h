@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// One way to store numbers: plain (mostly a block of 1) or in GGUF's quantised blocks.
 struct ElementType {
@@ -27,4 +27,4 @@ const ElementType* element_type_of_safetensors(std::string_view dtype) noexcept;
 std::string decodable_ggml_types();
 std::string decodable_safetensors_types();
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -15,7 +15,7 @@
 #include "io/file_kind.h"
 #include "io/staged_output.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -221,4 +221,4 @@ void write_file_atomically(const fs::path& output, std::string_view bytes, bool 
   staged.commit(force);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

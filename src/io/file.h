@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// A regular file mapped read-only. Not copyable. The bytes live as long as the object.
 class MappedFile {
@@ -84,4 +84,4 @@ void append_to(int descriptor, const std::filesystem::path& path, std::span<cons
 /// Calls fsync on a directory, so that a rename in it survives a crash. @throws Error kEnvironment.
 void sync_directory(const std::filesystem::path& directory);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "io/text_kind.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 struct Kind {
@@ -70,4 +70,4 @@ void refuse_foreign_text(std::string_view first_bytes, std::string_view name) {
               "found " + std::string(found->name) + ", expected UTF-8 text; " + std::string(found->hint));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

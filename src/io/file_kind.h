@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Number of bytes from a file's start that refuse_foreign_text() examines, if the file has that many.
 inline constexpr std::size_t kKindBytes = 512;
@@ -17,4 +17,4 @@ void refuse_lfs_pointer(std::string_view first_bytes, std::string_view name);
 ///         captures.
 void refuse_foreign_text(std::string_view first_bytes, std::string_view name);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

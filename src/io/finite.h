@@ -3,7 +3,7 @@
 #include <cmath>
 #include <optional>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Returns `value`, or nullopt if it is not finite, because JSON has no infinity.
 inline std::optional<double> if_finite(double value) {
@@ -15,4 +15,4 @@ inline std::optional<double> if_normal_exponential(double exponent) {
   return std::isnormal(value) ? std::optional(value) : std::nullopt;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -12,7 +12,7 @@
 #include "io/gguf_split.h"
 #include "io/mapped_tensors.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 /// One file, or the parts of a split file. The first part holds the metadata.
@@ -155,4 +155,4 @@ std::string_view GgufFile::get_string(std::string_view key) const { return get<s
 const GgufArray& GgufFile::get_array(std::string_view key) const { return get<GgufArray>(key, "an array"); }
 bool GgufFile::has(std::string_view key) const noexcept { return metadata().contains(key); }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -13,7 +13,7 @@
 
 #include "io/tensor_archive.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// A GGUF metadata array: integers of any width (u64 only up to 2^63 - 1), f32 or f64, booleans, or strings as views
 /// into the mapped file. Strings hold any bytes, because the format does not promise UTF-8.
@@ -55,4 +55,4 @@ class GgufFile : public TensorArchive {
   const T& get(std::string_view key, std::string_view expected) const;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

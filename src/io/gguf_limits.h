@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// gguf.md: enum gguf_metadata_value_type.
 enum class GgufType : std::uint32_t {
@@ -27,4 +27,4 @@ inline constexpr std::uint64_t kGgufMostKeyBytes = 65535;  // the format's own l
 inline constexpr std::size_t kGgufNameBytes = 64;          // ggml.h: GGML_MAX_NAME, which includes a final NUL
 inline constexpr std::uint32_t kGgufMostAxes = 4;          // ggml.h: GGML_MAX_DIMS
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -7,7 +7,7 @@
 #include "core/utf8.h"
 #include "io/gguf_limits.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 using Type = GgufType;
@@ -176,4 +176,4 @@ GgufKeyValues read_gguf_metadata(GgufReader& reader, std::uint64_t count) {
   return MetadataParser(reader).parse(count);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

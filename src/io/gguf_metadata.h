@@ -5,7 +5,7 @@
 #include "io/gguf.h"
 #include "io/gguf_reader.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The key-value section of a GGUF file, read from the position of `reader`.
 struct GgufKeyValues {
@@ -16,4 +16,4 @@ struct GgufKeyValues {
 
 GgufKeyValues read_gguf_metadata(GgufReader& reader, std::uint64_t count);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -11,7 +11,7 @@
 #include "io/gguf_metadata.h"
 #include "io/safetensors_parse.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;             // length, name, type, value
@@ -175,4 +175,4 @@ GgufContents parse_gguf(std::span<const std::byte> file, std::string_view where)
   return GgufParser(file, where).parse();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -8,7 +8,7 @@
 
 #include "io/gguf.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 struct GgufContents {
   GgufMetadata metadata;
@@ -21,4 +21,4 @@ struct GgufContents {
 /// @param where  the file, for messages.  @throws Error as GgufFile::open().
 GgufContents parse_gguf(std::span<const std::byte> file, std::string_view where);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// A position in a GGUF file, from which values are read in order. Every read first checks the remaining bytes; an
 /// error names the offset.
@@ -73,4 +73,4 @@ class GgufReader {
   std::uint64_t at_ = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::uint64_t kMaxParts = 99999;  // five digits in a part's name
@@ -59,4 +59,4 @@ std::filesystem::path gguf_part_path(const std::filesystem::path& path, const Gg
   return path.parent_path() / (name.substr(0, name.size() - ending.size()) + part_ending(number, split.count));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -7,7 +7,7 @@
 
 #include "io/gguf.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The keys split.no, split.count and split.tensors.count of one part.
 struct GgufSplit {
@@ -23,4 +23,4 @@ std::optional<GgufSplit> gguf_split_of(const GgufMetadata& metadata, std::string
 /// "NAME-00001-of-00003.gguf". @throws Error kInput if `path` has another name or its numbers contradict `split`.
 std::filesystem::path gguf_part_path(const std::filesystem::path& path, const GgufSplit& split, std::uint64_t number);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

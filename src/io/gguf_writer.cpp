@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "io/gguf_limits.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::size_t kAlignment = 32;  // the format's default, which needs no metadata key
@@ -142,4 +142,4 @@ void write_gguf(const std::filesystem::path& file, const GgufMetadataWriter& met
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -10,7 +10,7 @@
 
 #include "io/output_tensor.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Metadata of a GGUF file to write, in insertion order.
 /// Every member throws Error kInternal for a key that is empty, too long or already used.
@@ -43,4 +43,4 @@ class GgufMetadataWriter {
 void write_gguf(const std::filesystem::path& file, const GgufMetadataWriter& metadata,
                 std::span<const OutputTensor> tensors, std::function<void(std::uint64_t)> progress = {});
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "io/descriptor.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -127,4 +127,4 @@ void InputFiles::check_lies_outside(const fs::path& output) const {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

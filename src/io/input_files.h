@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The files that a command reads, identified by device and inode, so that none becomes an output under any name.
 /// Missing files are skipped: their readers report them.
@@ -36,4 +36,4 @@ class InputFiles {
   std::map<Identity, std::string> files_, model_folders_, text_folders_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -12,7 +12,7 @@
 #include "io/digest.h"
 #include "io/file.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -168,4 +168,4 @@ void Journal::remove() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

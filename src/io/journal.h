@@ -8,7 +8,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// An append-only file of JSON lines. Line 0 identifies the run; it appears completely or not at all. Every later line
 /// is one finished unit of work (a document, or a document's layer) and is durable before append() returns. A line
@@ -53,4 +53,4 @@ class Journal {
   std::vector<Json> records_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -12,7 +12,7 @@
 #include "core/utf8.h"
 #include "io/python_json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::size_t kShown = 80;  // maximum number of bytes of a file's content in a message
@@ -382,4 +382,4 @@ std::uint64_t JsonCursor::unsigned_integer(std::uint64_t most) const {
   fail("an integer from 0 to " + std::to_string(most));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -10,7 +10,7 @@
 
 #include "io/json_allocator.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The only JSON type of the project. Objects keep the order of their members (nlohmann's ordered_json). Its
 /// allocator handles lack of memory.
@@ -80,4 +80,4 @@ class JsonCursor {
   std::string where_, pointer_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <functional>
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 // A run ends at the first std::bad_alloc after the reserve is used, so a thousand containers are more than enough.
@@ -25,4 +25,4 @@ bool is_in_json_reserve(const void* block) noexcept {
   return !before(block, reserve.data()) && before(block, reserve.data() + reserve.size());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -4,7 +4,7 @@
 #include <memory>
 #include <new>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Returns memory for an empty container when no other memory is left; null if the reserve is used up too. The memory
 /// is never given back.
@@ -38,4 +38,4 @@ struct JsonAllocator {
   friend bool operator==(const JsonAllocator&, const JsonAllocator&) { return true; }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

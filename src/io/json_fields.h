@@ -13,7 +13,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// A struct declares its members once, in writing order:
 ///
@@ -26,9 +26,10 @@ namespace kvs {
 ///     };
 ///
 /// to_json writes the struct; from_json<Point> reads it. Members are bool, integers, double, std::string, Json, enums
-/// with names (JsonNames), structs that declare fields, and std::vector, std::pair, std::map<std::string, …> and
+/// with names, structs that declare fields, and std::vector, std::pair, std::map<std::string, …> and
 /// std::optional of these. An empty optional is null. If the struct has `static void check(const T&, const
-/// JsonCursor&)`, it is called after reading.
+/// JsonCursor&)`, it is called after reading. An enum has a function `std::array<std::string_view, N> json_names(Enum)`
+/// in its namespace, with the names in the order of the values.
 class JsonFieldReader;
 class JsonFieldWriter;
 
@@ -36,10 +37,6 @@ template <class T>
 concept HasJsonFields = requires(const T& value, JsonFieldWriter& writer) {
   T::fields(value, writer);
 };
-
-/// Names of an enum's values, in their order. Specialise as `inline constexpr std::array<std::string_view, N>`.
-template <class Enum>
-inline constexpr std::array<std::string_view, 0> kJsonNames{};
 
 template <HasJsonFields T>
 Json to_json(const T& value);
@@ -82,7 +79,7 @@ Json written(const T& value) {
     for (const auto& [name, member] : value) object[name] = written(member);
     return object;
   } else if constexpr (std::is_enum_v<T>) {
-    return std::string(kJsonNames<T>.at(static_cast<std::size_t>(value)));
+    return std::string(json_names(T{}).at(static_cast<std::size_t>(value)));
   } else {
     return Json(value);
   }
@@ -110,7 +107,7 @@ T read(const JsonCursor& json) {
     for (const std::string& name : json.keys()) map.emplace(name, read<typename T::mapped_type>(json.at(name)));
     return map;
   } else if constexpr (std::is_enum_v<T>) {
-    return static_cast<T>(place_of_name(json, kJsonNames<T>));
+    return static_cast<T>(place_of_name(json, json_names(T{})));
   } else if constexpr (std::same_as<T, Json>) {
     return json.value();
   } else if constexpr (std::same_as<T, bool>) {
@@ -231,4 +228,4 @@ T from_json(const JsonCursor& json) {
   return value;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 Json parse_json_line(std::string_view bytes, const std::string& where, bool has_newline) {
   try {
@@ -16,4 +16,4 @@ Json parse_json_line(std::string_view bytes, const std::string& where, bool has_
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

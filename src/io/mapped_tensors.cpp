@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 void MappedTensors::add(MappedFile file, std::vector<StoredTensor> tensors) {
   for (StoredTensor& tensor : tensors) stored_.emplace_back(std::move(tensor), files_.size());
@@ -36,4 +36,4 @@ void MappedTensors::release(std::span<const std::byte> bytes) const noexcept {
   for (const MappedFile& file : files_) file.release(bytes);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

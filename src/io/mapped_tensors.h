@@ -9,7 +9,7 @@
 #include "io/file.h"
 #include "io/tensor_archive.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The tensors of one or several mapped files. The archives of both formats use this class.
 class MappedTensors {
@@ -35,4 +35,4 @@ class MappedTensors {
   std::vector<std::size_t> file_of_;  // [tensor]
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -17,7 +17,7 @@
 #include "io/dying_program.h"
 #include "io/file.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -153,4 +153,4 @@ OutputLock::~OutputLock() {
   if (descriptor_ >= 0) let_go(descriptor_, path_);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

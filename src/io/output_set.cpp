@@ -7,7 +7,7 @@
 
 #include "io/descriptor.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 bool entry_exists(const std::filesystem::path& path) noexcept {
@@ -50,4 +50,4 @@ void OutputSet::commit(bool force) {
   for (const std::filesystem::path& path : removed_) ::unlink(path.c_str());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -7,7 +7,7 @@
 
 #include "io/staged_output.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Files that take their places together. All are completely written under temporary names before the first is put in
 /// place. If one cannot be put in place, the new files are removed again (not those that replaced a file), so that the
@@ -33,4 +33,4 @@ class OutputSet {
   std::vector<std::filesystem::path> targets_, placed_, removed_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

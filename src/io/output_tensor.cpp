@@ -15,7 +15,7 @@
 #include "core/interrupt.h"
 #include "io/file.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the formats are little-endian and values go as they are");
@@ -112,4 +112,4 @@ void OutputFile::write(const OutputTensor& tensor) {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

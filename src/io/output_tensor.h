@@ -11,7 +11,7 @@
 #include "core/dtype.h"
 #include "io/descriptor.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// A tensor to write. Its values are read only when they are written, some rows at a time and in order, so that a
 /// model's tensors need not be in memory together.
@@ -54,4 +54,4 @@ class OutputFile {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

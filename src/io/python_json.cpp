@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::size_t kIndent = 2;
@@ -41,4 +41,4 @@ std::string dump_python_json(const Json& value) {
   return text;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

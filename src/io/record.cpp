@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-namespace kvs {
+namespace kvs::inline io {
 
 double record_real(const JsonCursor& value) {
   constexpr double kMost = 1e100;
@@ -44,4 +44,4 @@ void require_record(const JsonCursor& found, const Json& expected) {
   if (found.value() != expected) found.fail(expected.dump());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

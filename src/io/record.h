@@ -5,7 +5,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 // Readers of a journal's records. A CRC proves that a line is intact, not that a run would have written it. Each reader
 // throws Error kInput "JOURNAL: line N: /pointer: found X, expected Y".
@@ -23,4 +23,4 @@ std::vector<std::size_t> record_indices(const JsonCursor& list, std::size_t end)
 /// Checks that a member equals the value that the resumed run expects.
 void require_record(const JsonCursor& found, const Json& expected);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -12,7 +12,7 @@
 #include "io/safetensors_parse.h"
 #include "io/tensor_archive.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,4 +108,4 @@ std::unique_ptr<TensorArchive> open_safetensors(const fs::path& path) {
   return archive;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -8,7 +8,7 @@
 #include "core/utf8.h"
 #include "io/python_json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::uint64_t kPrefix = 8;                  // length of the header, a little-endian u64
@@ -222,4 +222,4 @@ SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view
   return index;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -11,7 +11,7 @@
 
 #include "io/tensor_archive.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Parses one safetensors file. Returns its tensors in byte order of names, as views into `file`.
 /// @param where  the file, for messages.  @throws Error as open_safetensors().
@@ -24,4 +24,4 @@ struct SafetensorsIndex {
 };
 SafetensorsIndex parse_safetensors_index(std::string_view json, std::string_view where);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

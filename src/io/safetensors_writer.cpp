@@ -8,7 +8,7 @@
 #include "io/file.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 std::string_view dtype_name(DType type) {
@@ -101,4 +101,4 @@ void write_safetensors_shards(const std::filesystem::path& folder, std::span<con
   write_file_atomically(folder / "model.safetensors.index.json", dump_json(index) + "\n", false);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

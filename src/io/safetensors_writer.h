@@ -8,7 +8,7 @@
 
 #include "io/output_tensor.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
@@ -28,4 +28,4 @@ void write_safetensors_shards(const std::filesystem::path& folder, std::span<con
                               const std::function<void(std::uint64_t)>& progress = {},
                               std::uint64_t most = kMaxShardBytes);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -18,7 +18,7 @@
 #include "io/file.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -159,4 +159,4 @@ std::vector<std::string> files_of_folder(const fs::path& folder) {
   return names;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// A file or folder that is written under a temporary name next to the output and replaces it in one step when it is
 /// complete. It is removed if it is not committed. The next OutputLock removes what a killed process left.
@@ -45,4 +45,4 @@ void check_output_folder(const std::filesystem::path& output, bool force, std::s
 /// Returns the relative paths of all files in a folder and its subfolders, sorted.
 std::vector<std::string> files_of_folder(const std::filesystem::path& folder);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

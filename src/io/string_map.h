@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Allows a lookup by string_view in a map of strings.
 struct StringHash {
@@ -16,4 +16,4 @@ struct StringHash {
 template <class Value>
 using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_to<>>;
 
-}  // namespace kvs
+}  // namespace kvs::inline io

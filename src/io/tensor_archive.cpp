@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "io/digest.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::size_t kDigestBytes = 4UL << 20;  // bytes that are digested and then released
@@ -76,4 +76,4 @@ std::string model_digest(const TensorArchive& archive, std::span<const std::stri
   return digest.finish();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

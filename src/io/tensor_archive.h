@@ -11,7 +11,7 @@
 
 #include "io/element_type.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// One named tensor of a model on disk, as stored: a view into memory that its TensorArchive keeps.
 struct StoredTensor {
@@ -66,4 +66,4 @@ std::string model_digest(const TensorArchive& archive, std::span<const std::stri
 /// @throws Error kInput on anything malformed, missing or inconsistent; kUnsupported for a pickle or a zip.
 std::unique_ptr<TensorArchive> open_safetensors(const std::filesystem::path& path);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 bool has_ending(std::string_view name, std::string_view ending) {
   const auto small = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -36,4 +36,4 @@ TextKind text_kind(const std::filesystem::path& path) {
   return TextKind::kProse;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

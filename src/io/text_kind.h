@@ -6,7 +6,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The way to read a file of texts.
 enum class TextKind {
@@ -28,4 +28,4 @@ bool is_json_lines(const std::filesystem::path& path);
 /// Returns true if `name` ends with `ending` (lower case), ignoring case.
 bool has_ending(std::string_view name, std::string_view ending);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

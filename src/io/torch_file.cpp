@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 template <class T>
@@ -149,4 +149,4 @@ std::string torch_file(const IntegerTensor& tensor) {
                                           ZipEntry{"archive/data/0", numbers}, ZipEntry{"archive/version", "3\n"}});
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

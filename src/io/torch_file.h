@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Writes the bytes of a Python pickle, opcode by opcode; has only the opcodes that the files below need. States
 /// protocol 2, as torch.load expects. bytes() is an opcode of protocol 3, which every Python 3 reads anyway. Source:
@@ -47,4 +47,4 @@ struct IntegerTensor {
 /// pickled tensor and its values.
 std::string torch_file(const IntegerTensor& tensor);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

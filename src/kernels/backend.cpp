@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 /// For backends that use host memory: start() copies without conversion, and the thread that waits converts.
@@ -99,4 +99,4 @@ std::unique_ptr<Staging> Backend::make_staging(std::size_t values, DType type) {
 
 std::size_t Backend::spare_threads() const { return std::max(1U, std::thread::hardware_concurrency() / 4); }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

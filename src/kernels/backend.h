@@ -17,7 +17,7 @@
 #include "kernels/activation.h"
 #include "kernels/row_format.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 class SpectralOps;
 
@@ -378,4 +378,4 @@ std::vector<std::remove_const_t<T>> download(Backend& backend, BackendView<T, Ra
   return host;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -6,7 +6,7 @@
 #include "kernels/cpu/calibration_ops.h"
 #include "kernels/cuda/make_cuda_backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 std::unique_ptr<CalibrationOps> make_calibration_ops(Backend& backend) {
   if (backend.device() == "cpu") return make_cpu_calibration_ops(backend.compute_type());
@@ -15,4 +15,4 @@ std::unique_ptr<CalibrationOps> make_calibration_ops(Backend& backend) {
               "found device " + std::string(backend.device()) + ", expected cpu or cuda");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// Leading singular triplets of M ≈ left · diag(singular) · right.
 struct SingularValues {
@@ -71,4 +71,4 @@ class CalibrationOps {
 /// @throws Error kUnsupported if the backend's device has no calibration operations.
 std::unique_ptr<CalibrationOps> make_calibration_ops(Backend& backend);
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

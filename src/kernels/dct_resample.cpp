@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 constexpr int kDct = 2, kInverse = 3;
@@ -37,4 +37,4 @@ void dct_resample(TensorView<const float, 2> states, std::size_t first_bin, doub
   for (std::size_t i = 0; i < out.size(); ++i) out.data()[i] = static_cast<float>(kept[i]);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

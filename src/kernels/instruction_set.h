@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// Instruction sets of matrix products and inner loops, ascending. Everything else is compiled for AVX2.
 enum class InstructionSet : std::uint8_t { kAvx2, kAvx512, kAvx512Bf16, kAmx };
@@ -18,4 +18,4 @@ std::string_view name_of(InstructionSet set) noexcept;
 /// widened to f32.
 inline bool has_bf16_products() noexcept { return instruction_set() >= InstructionSet::kAvx512Bf16; }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

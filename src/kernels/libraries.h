@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 // Libraries whose rounding affects results, each with the settings that affect it. Two runs give equal bits only with
 // equal libraries.
@@ -16,4 +16,4 @@ std::string decomposition_library();
 /// Returns e.g. "glibc 2.36", the library of exponentials and sines.
 std::string function_library();
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -6,7 +6,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/make_cuda_backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 std::unique_ptr<Backend> make_backend(std::string_view device, DType compute_type, int threads) {
   if (threads < 0)
@@ -16,4 +16,4 @@ std::unique_ptr<Backend> make_backend(std::string_view device, DType compute_typ
   throw Error(ErrorCode::kUsage, "device", "found \"" + std::string(device) + "\", expected cpu, cuda or auto");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 RopeOperands::RopeOperands(BackendView<const float, 3> query, BackendView<const float, 3> key, const RopeTable& table,
                            std::size_t first_position)
@@ -25,4 +25,4 @@ RopeOperands::RopeOperands(BackendView<const float, 3> query, BackendView<const 
     throw Error(ErrorCode::kInternal, "rope sums", "shapes of q, k and the rotation table do not fit each other");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -4,7 +4,7 @@
 
 #include "kernels/backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// δ_c(i,j) = a_c(i) · b_c(j) with a_c = [q rotated ; −q] and b_c = [k rotated ; k], two channels each.
 constexpr std::size_t kComponents = 4;
@@ -25,4 +25,4 @@ struct RopeOperands {
   std::size_t tokens, head_dim, half;        // half: number of chunks, 2 · half ≤ head_dim
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -9,7 +9,7 @@
 #define KVS_HOST_DEVICE
 #endif
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// The coding of a row of values, as in the caches of inference engines. docs/stores.md: arithmetic and source of each.
 enum class RowKind : std::uint8_t {
@@ -157,4 +157,4 @@ KVS_HOST_DEVICE constexpr std::size_t unit_scratch(const RowFormat& format, std:
 /// Transforms a row into the basis of the encoding, out of it, or so that it can be multiplied with encoded rows.
 enum class RowTurn : std::uint8_t { kEnter, kLeave, kEnterAsQuery };
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

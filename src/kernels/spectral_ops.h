@@ -8,7 +8,7 @@
 
 #include "kernels/backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// Orthonormal DCT-II, or the DFT of a real signal (bins 0 … ⌊N/2⌋).
 enum class Transform { kDct, kDft };
@@ -60,4 +60,4 @@ class SpectralOps {
 /// @throws Error kInternal unless shapes [head, token, head_dim] and [head, bin, 2, head_dim] match the grid.
 void check_grid(const std::array<std::size_t, 3>& x, const std::array<std::size_t, 4>& spectrum, const BinGrid& grid);
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -10,7 +10,7 @@
 #include "model/arithmetic.h"
 #include "model/rope_config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// The use of a tensor, independent of its name in a file.
 enum class TensorRole : std::uint8_t {
@@ -133,4 +133,4 @@ const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view
 /// Returns `name` with "{}" replaced by `layer`.
 std::string with_layer(std::string_view name, std::size_t layer);
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "model/architecture.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -349,4 +349,4 @@ std::string with_layer(std::string_view name, std::size_t layer) {
   return std::string(name.substr(0, at)) + std::to_string(layer) + std::string(name.substr(at + 2));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -4,7 +4,7 @@
 
 #include "kernels/backend.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 enum class NormKind : std::uint8_t { kRms, kLayer };
 
@@ -23,4 +23,4 @@ struct Arithmetic {
   bool scaled_embeddings = false;  // by sqrt(d_model)
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline model

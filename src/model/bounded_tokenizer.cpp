@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline model {
 namespace {
 
 class BoundedTokenizer final : public Tokenizer {
@@ -56,4 +56,4 @@ std::unique_ptr<Tokenizer> bound_tokenizer(std::unique_ptr<Tokenizer> tokenizer,
   return std::make_unique<BoundedTokenizer>(std::move(tokenizer), rows, std::move(where));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

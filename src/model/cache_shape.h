@@ -3,10 +3,10 @@
 #include "caches/kv_types.h"
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 inline CacheShape cache_shape(const ModelConfig& model) {
   return {model.kv_heads, model.head_dim, model.adjacent_pairs, model.windows};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

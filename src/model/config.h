@@ -9,7 +9,7 @@
 #include "model/arithmetic.h"
 #include "model/rope_parameters.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// Geometry and constants of one model, from any file format.
 struct ModelConfig {
@@ -53,4 +53,4 @@ struct ModelConfig {
   std::size_t cache_values_per_token() const noexcept { return 2 * kv_heads * head_dim * layers; }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -2,7 +2,7 @@
 
 #include "model/rope.h"
 
-namespace kvs {
+namespace kvs::inline model {
 namespace {
 
 Json arithmetic_json(const Arithmetic& arithmetic) {
@@ -39,4 +39,4 @@ Json config_json(const ModelConfig& config) {
           {"windows", windows}};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

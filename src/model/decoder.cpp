@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -396,4 +396,4 @@ std::vector<float> document_nll(Decoder& decoder, std::span<const std::int32_t> 
   return nll;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

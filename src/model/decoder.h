@@ -10,7 +10,7 @@
 #include "kernels/backend.h"
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// Reads or replaces the states of layers during the forward pass.
 class StateHook {
@@ -72,4 +72,4 @@ class Decoder {
 /// Returns the per-token NLL of one document, computed from scratch: [tokens − 1].
 std::vector<float> document_nll(Decoder& decoder, std::span<const std::int32_t> tokens, StateHook* hook = nullptr);
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -146,4 +146,4 @@ void refuse_foreign_file(const fs::path& file) {
   if (pickled || magic == "PK\x03\x04") refuse(file, "a zip or a pickle", kSave);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "model/parsed_config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 void complete_geometry(ModelConfig& config, std::string_view where, const GeometryKeys& names) {
   const auto fail = [&](const std::string& problem) { throw Error(ErrorCode::kInput, where, problem); };
@@ -41,4 +41,4 @@ void check_rope(const ModelConfig& config, std::string_view where) {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -5,7 +5,7 @@
 #include "model/gguf_keys.h"
 #include "model/parsed_config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -166,4 +166,4 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   return parsed;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "io/gguf.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// Keys of one architecture: "block_count" is stored as "llama.block_count".
 class GgufKeys {
@@ -71,4 +71,4 @@ class GgufKeys {
   std::string prefix_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline model

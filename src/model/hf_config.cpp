@@ -6,7 +6,7 @@
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -137,4 +137,4 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   return parsed;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "model/parsed_config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -243,4 +243,4 @@ Activation hf_activation(const JsonCursor& root, const Architecture& row) {
   return read;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -7,7 +7,7 @@
 #include "io/json.h"
 #include "model/architecture.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// Checks the keys of config.json that this row does not read. Keys that would change the arithmetic in their class are
 /// refused, unless their value has no effect. Unknown keys are listed in `notes`.
@@ -21,4 +21,4 @@ std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& 
 /// Reads hidden_act or hidden_activation; a missing key gives the row's own. @throws Error kUnsupported by name.
 Activation hf_activation(const JsonCursor& root, const Architecture& row);
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline model {
 namespace {
 
 namespace fs = std::filesystem;
@@ -92,4 +92,4 @@ void refuse_hub_cache(const fs::path& folder) {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

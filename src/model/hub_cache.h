@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// Returns advice for a model that is not a path: its place in the Hugging Face hub's cache, or how to download it.
 /// Empty if `name` is not a name of the hub ("OWNER/NAME").
@@ -13,4 +13,4 @@ std::string hub_advice(const std::filesystem::path& name);
 /// or the cache itself: the model is further below. Returns for any other folder.
 void refuse_hub_cache(const std::filesystem::path& folder);
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline model {
 namespace {
 
 /// Waits until all operations queued on `backend` are done.
@@ -99,4 +99,4 @@ std::size_t LayerStore::bytes() const noexcept {
   return sum;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

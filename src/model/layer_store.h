@@ -9,7 +9,7 @@
 
 #include "model/model.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// A model's layers in a backend's memory. Layers that exceed the budget are loaded again in every pass, each one while
 /// the previous layer computes.
@@ -52,4 +52,4 @@ class LayerStore {
   std::future<LayerWeights> next_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline model

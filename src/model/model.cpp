@@ -8,7 +8,7 @@
 #include "model/layer_store.h"
 #include "model/model_tensors.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -200,4 +200,4 @@ std::size_t Model::weight_bytes() const noexcept {
   return head_->bytes() + final_norm_.bytes() + embedding_->memory.bytes() + layers_->bytes();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

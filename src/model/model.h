@@ -14,7 +14,7 @@
 #include "model/rope.h"
 #include "tokenizer/tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 class LayerStore;              // model/layer_store.h
 class ModelTensors;            // model/model_tensors.h
@@ -135,4 +135,4 @@ class Model {
   mutable std::vector<Rope> ropes_;  // [kind]
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -2,7 +2,7 @@
 
 #include "model/rope.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 ModelRecord model_record(const ModelConfig& model, const std::string& sha256, std::uint64_t window) {
   const RopeParameters& first = model.ropes.front();
@@ -31,4 +31,4 @@ Json model_json(const ModelConfig& model, const std::string& sha256, std::uint64
   return to_json(model_record(model, sha256, window));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "model/model_tensors.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -159,4 +159,4 @@ std::unique_ptr<ModelSource> ModelSource::open(const fs::path& path) {
   return open_file(path);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "model/stored_names.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -233,4 +233,4 @@ std::vector<float> ModelTensors::bias(TensorRole role, std::size_t layer) const 
   return ordered;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

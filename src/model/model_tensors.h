@@ -10,7 +10,7 @@
 #include "model/parsed_config.h"
 #include "model/tensor_shape.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// Order of the rows of W_q and W_k in files whose RoPE pairs are adjacent rows; head_dim 0: rotate-half order.
 struct Interleaving {
@@ -112,4 +112,4 @@ class ModelTensors {
   std::vector<std::string> embedding_names_;  // Hugging Face: possible names of the embedding
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -9,9 +9,11 @@
 #include "model/architecture.h"
 #include "model/config.h"
 
-namespace kvs {
-
+namespace kvs::inline io {
 class GgufFile;
+}  // namespace kvs::inline io
+
+namespace kvs::inline model {
 
 /// A model's metadata, checked on its own but not yet against the tensors.
 struct ParsedConfig {
@@ -46,4 +48,4 @@ void check_rope(const ModelConfig& config, std::string_view where);
 inline constexpr std::uint64_t kMaxLayers = 4096, kMaxHeads = 1 << 14, kMaxWidth = 1 << 20,
                                kMaxVocabularySize = 1 << 24, kMaxContext = 1UL << 40;
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace kvs {
+namespace kvs::inline model {
 
 RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::size_t positions) {
   const std::size_t chunks = angles.frequencies.size();
@@ -22,4 +22,4 @@ RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::siz
   return memory;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

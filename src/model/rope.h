@@ -10,7 +10,7 @@
 #include "kernels/backend.h"
 #include "model/rope_parameters.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// The scaling as JSON with Transformers' key names, defaults filled in; null for none.
 Json rope_scaling_json(const RopeScaling& scaling);
@@ -43,4 +43,4 @@ struct RopeMemory {
 /// in double, rounded, and multiplied by the factor in f32. Cost: positions · rotary_dim transcendental functions.
 RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::size_t positions);
 
-}  // namespace kvs
+}  // namespace kvs::inline model

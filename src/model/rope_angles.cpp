@@ -4,7 +4,7 @@
 
 #include "model/rope_parameters.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -117,4 +117,4 @@ RopeAngles rope_angles(const RopeParameters& rope, std::size_t tokens) {
   return angles;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -7,9 +7,12 @@
 #include "io/json.h"
 #include "model/config.h"
 
-namespace kvs {
-
+namespace kvs::inline io {
 class GgufFile;
+}  // namespace kvs::inline io
+
+namespace kvs::inline model {
+
 class GgufKeys;
 
 /// RoPE defaults of an architecture for missing config keys: part of its row in the architecture table.
@@ -42,4 +45,4 @@ void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefau
 /// For a model whose layers with a window have their own RoPE: sets `ropes` to {full, windowed} and each layer's kind.
 void set_window_rope(ModelConfig& config, const RopeParameters& full, const RopeParameters& windowed);
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -6,7 +6,7 @@
 #include "model/rope.h"
 #include "model/rope_config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -128,4 +128,4 @@ void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefau
   set_window_rope(config, rope, {.theta = theta, .rotary_dim = rope.rotary_dim});
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -4,7 +4,7 @@
 #include "model/rope.h"
 #include "model/rope_config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -188,4 +188,4 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
   set_window_rope(config, rope, local);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "model/rope.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -182,4 +182,4 @@ std::vector<RopeParameters> ropes_from_json(const JsonCursor& list) {
   return ropes;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// How a model stretches RoPE's frequencies beyond its first training length. Each member names the types that use it.
 struct RopeScaling {
@@ -53,4 +53,4 @@ RopeAngles rope_angles(const RopeParameters& rope, std::size_t tokens);
 /// Returns a value that is equal for lengths with equal angles; 0 if length does not matter.
 std::size_t rope_length_class(const RopeParameters& rope, std::size_t tokens) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -69,4 +69,4 @@ std::vector<std::string> settle_head(const TensorArchive& archive, ParsedConfig&
   return names;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -10,7 +10,7 @@
 #include "model/parsed_config.h"
 #include "model/tensor_shape.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 /// Returns the table's name of a tensor in `format`; empty: the format has no such tensor.
 std::string_view name_in(const TensorSpec& spec, ModelFormat format);
@@ -29,4 +29,4 @@ const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::
 /// @return the possible names of the embedding Cost: reads both if both are stored.
 std::vector<std::string> settle_head(const TensorArchive& archive, ParsedConfig& parsed);
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "model/model_tensors.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -84,4 +84,4 @@ void TensorRows::fail_not_finite() const {
                   std::to_string(first_index) + ", expected finite numbers");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

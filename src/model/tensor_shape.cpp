@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 namespace {
 
@@ -78,4 +78,4 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline model

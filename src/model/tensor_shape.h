@@ -8,7 +8,7 @@
 #include "model/architecture.h"
 #include "model/config.h"
 
-namespace kvs {
+namespace kvs::inline model {
 
 enum class ModelFormat : int { kHuggingFace, kGguf };
 
@@ -25,4 +25,4 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format)
 void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const TensorSpec> parts, bool bias,
                  const ModelConfig& config, ModelFormat format);
 
-}  // namespace kvs
+}  // namespace kvs::inline model

@@ -14,7 +14,7 @@
 #include "core/old_names.h"
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline options {
 namespace po = boost::program_options;
 namespace {
 
@@ -462,4 +462,4 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline options

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline options {
 
 using Arguments = std::span<const std::string>;
 
@@ -145,4 +145,4 @@ bool asks_for_help(Arguments words) noexcept;
 /// Quotes `text` as one word for a POSIX shell.
 std::string shell_quoted(std::string_view text);
 
-}  // namespace kvs
+}  // namespace kvs::inline options

@@ -12,7 +12,7 @@
 #include "ranks/message.h"
 #include "ranks/watch.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -144,4 +144,4 @@ std::unique_ptr<Ranks> make_follower(std::unique_ptr<Transport> transport) {
   return std::make_unique<Follower>(std::move(transport));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

@@ -5,9 +5,9 @@
 #include "ranks/ranks.h"
 #include "ranks/transport.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// Creates a rank other than 0. It talks to rank 0 from the thread that calls it.
 std::unique_ptr<Ranks> make_follower(std::unique_ptr<Transport> transport);
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

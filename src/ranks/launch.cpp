@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline ranks {
 namespace {
 
 std::optional<std::size_t> number(const char* name) {
@@ -84,4 +84,4 @@ int own_processors(const Launch& launch, const Processors& machine) {
   return std::clamp(static_cast<int>(std::ceil(*machine.quota / ranks)), 1, own);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

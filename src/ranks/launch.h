@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// How a launcher started this process: mpirun of Open MPI, a launcher that speaks PMI (MPICH's), or srun.
 struct Launch {
@@ -30,4 +30,4 @@ struct Processors {
 /// its part of the quota, rounded up.
 int own_processors(const Launch& launch, const Processors& machine);
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

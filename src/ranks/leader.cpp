@@ -21,7 +21,7 @@
 #include "ranks/unit_queue.h"
 #include "ranks/watch.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 namespace {
 
 using Open = std::function<std::unique_ptr<Transport>()>;
@@ -293,4 +293,4 @@ class Leader final : public Ranks {
 
 std::unique_ptr<Ranks> make_leader(Open open) { return std::make_unique<Leader>(std::move(open)); }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

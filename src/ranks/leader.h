@@ -6,7 +6,7 @@
 #include "ranks/ranks.h"
 #include "ranks/transport.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// Creates rank 0 of several. A separate thread talks to the other ranks: it hands out units and takes in results while
 /// this rank computes too.
@@ -14,4 +14,4 @@ namespace kvs {
 /// @throws what `open` throws
 std::unique_ptr<Ranks> make_leader(std::function<std::unique_ptr<Transport>()> open);
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

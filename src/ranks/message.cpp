@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 namespace {
 
 constexpr std::size_t kNumbers = 4, kHead = kNumbers * sizeof(std::uint64_t);
@@ -86,4 +86,4 @@ std::size_t bytes_of(const UnitResult& result) {
   return bytes;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

@@ -6,7 +6,7 @@
 
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// The kinds of messages between rank 0 and the other ranks.
 enum class Talk : std::uint8_t {
@@ -40,4 +40,4 @@ UnitResult decode_result(std::string_view bytes);
 /// Returns the approximate size of encode(result).
 std::size_t bytes_of(const UnitResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

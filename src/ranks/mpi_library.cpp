@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace kvs {
+namespace kvs::inline ranks {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,4 +41,4 @@ std::unique_ptr<Transport> open_mpi(bool thread_may_differ, std::size_t expected
   return transport;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

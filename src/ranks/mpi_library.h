@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "ranks/transport.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// MPI reports another number of ranks than were launched: this MPI does not belong to the launcher, and each rank
 /// would be a run of its own.
@@ -19,4 +19,4 @@ class ForeignLauncher : public Error {
 /// @throws Error kEnvironment if a library is missing; ForeignLauncher
 std::unique_ptr<Transport> open_mpi(bool thread_may_differ, std::size_t expected);
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

@@ -4,7 +4,7 @@
 
 #include "ranks/ordered_collector.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 namespace {
 
 class OneProcess final : public Ranks {
@@ -34,4 +34,4 @@ class OneProcess final : public Ranks {
 
 std::unique_ptr<Ranks> make_one_process() { return std::make_unique<OneProcess>(); }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

@@ -4,9 +4,9 @@
 
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// Creates the run of a single process, without MPI.
 std::unique_ptr<Ranks> make_one_process();
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

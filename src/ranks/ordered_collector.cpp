@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 OrderedCollector::OrderedCollector(std::size_t first, Ranks::Take take, std::function<void()> check)
     : take_(std::move(take)), check_(std::move(check)), next_(first), thread_([this] { work(); }) {}
@@ -87,4 +87,4 @@ void OrderedCollector::work() {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

@@ -10,7 +10,7 @@
 
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// Accepts results in any order and passes them on in the order of their units, on its own thread.
 class OrderedCollector {
@@ -53,4 +53,4 @@ class OrderedCollector {
   std::thread thread_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 void Ranks::share(const Units& units, const Compute& compute, const Take& take) {
   const auto start = [&](std::size_t unit) {
@@ -24,4 +24,4 @@ std::vector<Json> Ranks::share_with_all(const Units& units, const std::function<
   return {all.begin(), all.end()};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

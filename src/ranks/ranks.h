@@ -8,7 +8,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// The result of a unit of work: a record as a journal holds it, and sums that are too large for a record.
 struct UnitResult {
@@ -78,4 +78,4 @@ class Ranks {
   virtual void run(const Units& units, const Start& start, const Take& take, bool late) = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// Carries bytes between the ranks of a run. Only the thread that opened it may use it.
 class Transport {
@@ -33,4 +33,4 @@ class Transport {
 using OpenTransport = Transport* (*)(bool thread_may_differ, std::string& reason);
 inline constexpr char kOpenTransport[] = "kvs_open_transport";
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

@@ -7,7 +7,7 @@
 
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// Decides which unit a rank gets next. No rank is more than kWindow × ranks units ahead of the taken results, so that
 /// results do not pile up behind a slow rank.
@@ -38,4 +38,4 @@ class UnitQueue {
   std::size_t ranks_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

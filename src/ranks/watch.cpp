@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 namespace {
 
 constexpr int kParentDied = SIGUSR2;
@@ -112,4 +112,4 @@ void note_document(std::uint64_t document) noexcept {
   if (g_document != nullptr) g_document->store(document + 1);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

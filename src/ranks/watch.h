@@ -6,7 +6,7 @@
 
 #include "ranks/launch.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 
 /// Forks. The child continues as this rank. The parent waits for the child: if a signal kills it or MPI ends it, the
 /// parent prints which rank on which host died at which document and exits with status 6. If the parent is killed, the
@@ -16,4 +16,4 @@ void watch_rank(std::string_view program, const Launch& launch);
 /// Records the document that this rank computes, for the watching parent. Does nothing without one.
 void note_document(std::uint64_t document) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks

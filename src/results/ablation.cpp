@@ -7,7 +7,7 @@
 
 #include "core/exponential.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 /// Formats ascending indices in the form of --layers: 0-4,6.
@@ -99,4 +99,4 @@ std::vector<double> scaled_to_unit(std::span<const double> delta) {
   return scaled;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -9,7 +9,7 @@
 
 #include "io/json_fields.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The change of perplexity when one chunk of one layer's spectrum is removed: `calibration.ablation` of a faedkv
 /// config.
@@ -83,4 +83,4 @@ std::string to_text(const FaedkvResult& found);
 /// Maps Δ of one layer linearly to [0, 1]. Returns zeros if all values are equal.
 std::vector<double> scaled_to_unit(std::span<const double> delta);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

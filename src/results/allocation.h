@@ -8,7 +8,7 @@
 
 #include "results/mean_loss.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The settings for a byte budget, the trials, and the losses on held-out documents: `calibration.allocation` of a
 /// config.
@@ -69,4 +69,4 @@ struct AllocationQuality {
   }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline results

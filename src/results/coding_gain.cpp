@@ -7,7 +7,7 @@
 #include "draw/numbers.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 using Steps = CodingGainResult::Steps;
@@ -118,7 +118,7 @@ std::vector<double> gains_of(const Steps& layers, GainStep step, const std::vect
 }
 
 std::string family_words(const FamilyFinding& finding, std::size_t block, double rate) {
-  const std::string verdict(kJsonNames<FamilyVerdict>[static_cast<std::size_t>(finding.verdict)]),
+  const std::string verdict(json_names(FamilyVerdict{})[static_cast<std::size_t>(finding.verdict)]),
       bits = saved(finding);
   switch (finding.family) {
     case MethodFamily::kMean:
@@ -172,4 +172,4 @@ draw::Chart coding_gain_chart(const std::string& heading, const std::vector<std:
   return chart;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

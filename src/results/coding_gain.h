@@ -10,16 +10,17 @@
 #include "draw/chart.h"
 #include "results/states.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// Families of compression methods, by the redundancy that they use.
 enum class MethodFamily { kMean, kTokens, kChannels, kTransform, kLowRank, kJoint, kPlain };
-template <>
-inline constexpr std::array<std::string_view, 7> kJsonNames<MethodFamily>{"mean",     "tokens", "channels", "transform",
-                                                                          "low_rank", "joint",  "plain"};
+constexpr std::array<std::string_view, 7> json_names(MethodFamily) {
+  return {"mean", "tokens", "channels", "transform", "low_rank", "joint", "plain"};
+}
 enum class FamilyVerdict { kPays, kHardlyPays, kCannotPay };
-template <>
-inline constexpr std::array<std::string_view, 3> kJsonNames<FamilyVerdict>{"can pay", "can hardly pay", "cannot pay"};
+constexpr std::array<std::string_view, 3> json_names(FamilyVerdict) {
+  return {"can pay", "can hardly pay", "cannot pay"};
+}
 
 /// The bits per value that a family can save for each state. For low_rank: the share of components that get no bits.
 /// For plain: the total savings of all other families, which plain quantisation does not use.
@@ -124,4 +125,4 @@ std::string to_text(const CodingGainResult& result);
 draw::Chart coding_gain_chart(const std::string& heading, const std::vector<std::size_t>& layers,
                               const CodingGainResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

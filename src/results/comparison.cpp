@@ -6,7 +6,7 @@
 
 #include "results/comparison_words.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 /// Formats the start of a line: "  q8_0                              ".
@@ -175,4 +175,4 @@ draw::Chart comparison_chart(const ComparisonResult& result, std::span<const std
                         divergence_scale(), trade_points(result), methods);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -14,12 +14,11 @@
 #include "results/task_answers.h"
 #include "results/tradeoff_chart.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The unit of an interval's samples.
 enum class Samples { kDocuments, kParts };
-template <>
-inline constexpr std::array<std::string_view, 2> kJsonNames<Samples>{"documents", "parts"};
+constexpr std::array<std::string_view, 2> json_names(Samples) { return {"documents", "parts"}; }
 
 /// A mean ratio with its 95 % interval; the interval is null for one sample.
 struct SampledRatio {
@@ -262,4 +261,4 @@ std::vector<TradePoint> trade_points(const ComparisonResult& result,
 /// @param methods  determines the order in which colours and marks are assigned
 draw::Chart comparison_chart(const ComparisonResult& result, std::span<const std::string> methods);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

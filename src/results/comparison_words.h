@@ -6,7 +6,7 @@
 #include "core/exponential.h"
 #include "results/comparison.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// Formats like printf; the text is truncated to 255 bytes.
 template <class... Arguments>
@@ -32,4 +32,4 @@ inline std::string interval_text(const draw::Interval& interval, const char* num
   return " (" + number_text(number, interval->first) + "–" + number_text(number, interval->second) + ")";
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 
 #include "draw/numbers.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 using Cell = CostTable::Cell;
@@ -128,4 +128,4 @@ std::string to_text(const CostResult& of) {
          "\n\n" + table_text(tables[3]);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -7,7 +7,7 @@
 
 #include "io/json_fields.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The cost of the methods for one geometry, computed with the formulas of their papers (docs/cost.md).
 struct CostResult {
@@ -110,4 +110,4 @@ struct CostTable {
 std::vector<CostTable> cost_tables(const CostResult& of);
 std::string to_text(const CostResult& of);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 #include "draw/numbers.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 MapNames elite_names(const EliteMap& map) {
@@ -159,4 +159,4 @@ draw::Chart elite_sweep_chart(const EliteSweep& sweep) {
   return {.heading = sweep.heading, .panels = {std::move(panel)}, .plot_width = 480, .plot_height = 230};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 
 #include "draw/chart.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The RoPE chunks of each head that stay rotated (EliteKV, figures 2 and 8).
 struct EliteMap {
@@ -38,4 +38,4 @@ struct EliteSweep {
 
 draw::Chart elite_sweep_chart(const EliteSweep& sweep);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 
 #include "core/exponential.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 /// Formats an error with two digits.
@@ -98,4 +98,4 @@ std::string to_text(const EvaluationResult& result) {
   return text.str();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -8,7 +8,7 @@
 
 #include "results/head.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// Perplexity divided by the full cache's perplexity on the same documents.
 struct PerplexityRatio {
@@ -125,4 +125,4 @@ std::string quality_text(const CacheQuality& quality);
 std::string shared_bytes_text(std::size_t bytes, std::size_t tokens);
 std::string to_text(const EvaluationResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

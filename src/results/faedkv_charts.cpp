@@ -7,7 +7,7 @@
 #include "draw/numbers.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 /// Returns an axis over the decades of the energy before filtering. The rounding errors that filtering leaves are below
@@ -184,4 +184,4 @@ draw::Chart chunk_sweep_chart(const std::string& heading, const FaedkvQuality& q
   return {.heading = heading, .panels = {std::move(panel)}, .plot_width = 420, .plot_height = 220};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

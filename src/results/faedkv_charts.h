@@ -9,7 +9,7 @@
 #include "draw/chart.h"
 #include "results/ablation.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// Draws two maps: Δ with a signed logarithmic colour scale, because Δ spans decades, and Δ scaled to [0, 1] within
 /// each layer, as in FAEDKV.
@@ -45,4 +45,4 @@ draw::Chart filter_chart(const FilterEffect& effect);
 /// Draws perplexity against the number of kept chunks, and the perplexity of the unchanged model.
 draw::Chart chunk_sweep_chart(const std::string& heading, const FaedkvQuality& quality);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

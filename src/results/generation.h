@@ -8,7 +8,7 @@
 
 #include "results/head.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The result of `kvcalibrate generate`.
 struct GenerationResult {
@@ -37,4 +37,4 @@ struct GenerationResult {
   }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline results

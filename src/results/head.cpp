@@ -1,6 +1,6 @@
 #include "results/head.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 void ModelRecord::check(const ModelRecord& model, const JsonCursor& json) {
   constexpr std::size_t kMaxSize = 1 << 24;
@@ -13,4 +13,4 @@ void ModelRecord::check(const ModelRecord& model, const JsonCursor& json) {
   check_size("head_dim", model.head_dim);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

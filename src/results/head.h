@@ -8,7 +8,7 @@
 
 #include "io/json_fields.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The model that a result or a config was made with.
 struct ModelRecord {
@@ -75,4 +75,4 @@ struct ResultHead {
   }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 
 #include "draw/numbers.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 /// A phase of a run, and the members that hold its times.
@@ -97,4 +97,4 @@ draw::Chart latency_chart(const std::string& heading, const LatencyResult& resul
   return chart;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -7,7 +7,7 @@
 #include "draw/chart.h"
 #include "results/head.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// Time per token with one cache, by the number of preceding tokens. Ratios are relative to the full cache.
 struct CacheLatency {
@@ -43,4 +43,4 @@ std::string to_text(const LatencyResult& result);
 /// Draws one panel for the prefill and one for decoding.
 draw::Chart latency_chart(const std::string& heading, const LatencyResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 #include "io/finite.h"
 #include "io/json_fields.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// A mean NLL with its perplexity.
 struct MeanLoss {
@@ -23,4 +23,4 @@ struct MeanLoss {
   }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline results

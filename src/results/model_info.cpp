@@ -6,7 +6,7 @@
 
 #include "core/human.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 constexpr int kLabel = 14;
@@ -129,4 +129,4 @@ std::string to_text(const ModelInfo& info) {
   return out.str();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -9,7 +9,7 @@
 
 #include "io/json_fields.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The properties of a model that can be read without its weights (docs/models.md).
 struct ModelInfo {
@@ -136,4 +136,4 @@ struct ModelInfo {
 /// Returns a summary of a few dozen lines.
 std::string to_text(const ModelInfo& info);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -5,7 +5,7 @@
 
 #include "draw/numbers.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 /// Returns an axis that covers zero and all intervals. Cuts wide intervals at `kCut` times the largest value, because
@@ -70,4 +70,4 @@ draw::Panel interval_panel(const std::string& key, const std::string& title, con
 
 double interval_height(std::size_t rows) { return 17 * static_cast<double>(rows); }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -5,7 +5,7 @@
 
 #include "draw/chart.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The names of a map's rows and columns.
 struct MapNames {
@@ -39,4 +39,4 @@ draw::Panel interval_panel(const std::string& key, const std::string& title, con
                            const std::string& x_name, const std::vector<IntervalRow>& rows);
 double interval_height(std::size_t rows);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

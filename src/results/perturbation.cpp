@@ -7,7 +7,7 @@
 #include "draw/numbers.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 using Bands = PerturbationResult::Bands;
@@ -117,4 +117,4 @@ draw::Chart perturbation_chart(const std::string& heading, const PerturbationRes
   return chart;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

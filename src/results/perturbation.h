@@ -13,7 +13,7 @@
 #include "results/head.h"
 #include "results/states.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The states that are compared between a text and its copy.
 inline constexpr std::array kPerturbedStates{StateKind::kKPre, StateKind::kV};
@@ -82,4 +82,4 @@ std::string to_text(const PerturbationResult& result);
 /// one row for each group of documents.
 draw::Chart perturbation_chart(const std::string& heading, const PerturbationResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -10,11 +10,13 @@
 #include "draw/numbers.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
-std::string_view name_of(KeptBand band) noexcept { return kJsonNames<KeptBand>[static_cast<std::size_t>(band)]; }
-std::string_view name_of(CutStates states) noexcept { return kJsonNames<CutStates>[static_cast<std::size_t>(states)]; }
+std::string_view name_of(KeptBand band) noexcept { return json_names(KeptBand{})[static_cast<std::size_t>(band)]; }
+std::string_view name_of(CutStates states) noexcept {
+  return json_names(CutStates{})[static_cast<std::size_t>(states)];
+}
 
 /// Returns one axis for all panels that covers 1 and all ratios.
 draw::Axis ratio_axis(const RetentionResult& result) {
@@ -111,4 +113,4 @@ draw::Chart retention_chart(const std::string& heading, const RetentionResult& r
   return chart;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -11,18 +11,16 @@
 #include "draw/chart.h"
 #include "results/head.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The part of the spectrum that is kept: the lowest or highest bins (or chunks), or the chunks with the largest Δ.
 enum class KeptBand { kLow, kHigh, kBest };
-template <>
-inline constexpr std::array<std::string_view, 3> kJsonNames<KeptBand>{"low", "high", "best"};
+constexpr std::array<std::string_view, 3> json_names(KeptBand) { return {"low", "high", "best"}; }
 
 /// The states that are cut to the kept part of the spectrum. Other states keep their whole spectrum.
 enum class CutStates { kKeys, kValues, kBoth };
 inline constexpr std::array kCutStates{CutStates::kKeys, CutStates::kValues, CutStates::kBoth};
-template <>
-inline constexpr std::array<std::string_view, kCutStates.size()> kJsonNames<CutStates>{"k", "v", "kv"};
+constexpr std::array<std::string_view, kCutStates.size()> json_names(CutStates) { return {"k", "v", "kv"}; }
 
 /// Perplexity of a model when only a band of its states' spectra is kept (docs/spectra.md).
 struct RetentionResult {
@@ -85,4 +83,4 @@ std::string to_text(const RetentionResult& result);
 /// both.
 draw::Chart retention_chart(const std::string& heading, const RetentionResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 void check_length(const JsonCursor& list, std::size_t length, const char* of_what) {
@@ -96,4 +96,4 @@ std::string to_text(const SpectrumResult& result) {
   return text.str() + (result.coding_gain ? to_text(*result.coding_gain) : "");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -9,7 +9,7 @@
 #include "results/head.h"
 #include "results/states.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// Summaries of the power spectra of keys and values along tokens (docs/spectra.md). Lists are indexed by position in
 /// `layers`.
@@ -106,4 +106,4 @@ double low_tenth(const SpectrumResult& result, const SpectrumResult::Table& tabl
 /// Returns the summary that the command prints to stdout.
 std::string to_text(const SpectrumResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 #include "draw/numbers.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 using draw::Axis;
@@ -210,4 +210,4 @@ draw::Chart energy_chunks_chart(const std::string& heading, const SpectrumResult
   return chart;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

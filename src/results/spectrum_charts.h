@@ -7,7 +7,7 @@
 #include "draw/chart.h"
 #include "results/spectrum.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// Power spectrum of one kind of state along the token axis, averaged over neighbouring bins.
 struct StatePower {
@@ -47,4 +47,4 @@ draw::Chart energy_share_chart(const std::string& heading, const SpectrumResult&
 /// have no panel.
 draw::Chart energy_chunks_chart(const std::string& heading, const SpectrumResult& result);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

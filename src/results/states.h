@@ -6,7 +6,7 @@
 #include "core/state_kind.h"
 #include "io/json_fields.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// One optional member for each kind of state, written under the state's name.
 template <class T>
@@ -22,4 +22,4 @@ inline std::string title_of(StateKind state) {
   return std::string(kTitles[state]);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 #include "io/record.h"
 #include "results/evaluation.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 std::string digits(double value, int count) {
@@ -54,4 +54,4 @@ std::string to_text(const TaskAnswers& answers) {
   return text;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

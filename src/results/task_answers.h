@@ -11,7 +11,7 @@
 #include "draw/chart.h"
 #include "results/head.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// Scores of a generated text, each between 0 and 1.
 struct Scores {
@@ -153,4 +153,4 @@ std::string to_text(const TaskAnswers& answers);
 /// log-likelihood. There is no panel if a result has no depth.
 draw::Chart retrieval_chart(const std::string& heading, std::span<const TaskResult> results);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -5,7 +5,7 @@
 #include "results/panels.h"
 #include "results/task_answers.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 using Places = std::vector<std::vector<std::vector<const Answer*>>>;  // [depth][length]: the answers
@@ -118,4 +118,4 @@ draw::Chart retrieval_chart(const std::string& heading, std::span<const TaskResu
   return chart;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -7,7 +7,7 @@
 #include "draw/numbers.h"
 #include "results/panels.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 using Rows = std::vector<std::vector<double>>;
@@ -167,4 +167,4 @@ draw::Chart token_score_chart(const std::string& heading, const TokenScoresResul
   return chart;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -7,7 +7,7 @@
 #include "draw/chart.h"
 #include "results/head.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// LagKV's scores of the tokens of one document, and the tokens that are kept. Lists are [layer][head]; layers are
 /// indexed by position in `layers`.
@@ -43,4 +43,4 @@ std::string to_text(const TokenScoresResult& result);
 enum class ScoreRows { kHeads, kLayers };
 draw::Chart token_score_chart(const std::string& heading, const TokenScoresResult& result, ScoreRows rows);
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -5,7 +5,7 @@
 
 #include "draw/numbers.h"
 
-namespace kvs {
+namespace kvs::inline results {
 namespace {
 
 constexpr double kMinChange = 1e-3, kMinDivergence = 1e-5;
@@ -109,4 +109,4 @@ draw::Chart tradeoff_chart(const std::string& heading, const std::string& descri
   return {.heading = heading, .panels = {std::move(panel)}, .plot_width = 680, .plot_height = 380};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline results

@@ -6,7 +6,7 @@
 
 #include "draw/chart.h"
 
-namespace kvs {
+namespace kvs::inline results {
 
 /// The size and the loss of one cache.
 struct TradePoint {
@@ -38,4 +38,4 @@ void mark_pareto_front(std::vector<TradePoint>& points);
 draw::Chart tradeoff_chart(const std::string& heading, const std::string& description, const LossScale& scale,
                            const std::vector<TradePoint>& points, std::span<const std::string> methods = {});
 
-}  // namespace kvs
+}  // namespace kvs::inline results

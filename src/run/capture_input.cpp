@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "run/progress.h"
 
-namespace kvs {
+namespace kvs::inline run {
 std::vector<std::size_t> captured_layers(const Options& options, std::span<const std::int32_t> stored) {
   std::vector<std::size_t> layers(stored.begin(), stored.end());
   if (options.text("layers") == "all") return layers;
@@ -43,4 +43,4 @@ Json texts_of_capture(const Options& options, const CaptureReader& capture) {
   return texts;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -12,7 +12,7 @@
 #include "run/run_options.h"
 #include "states/capture_source.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// Options that need --capture.
 inline constexpr std::array<std::string_view, 2> kCaptureOptions = {"allow-incomplete", "skip-corrupt"};
@@ -26,4 +26,4 @@ std::unique_ptr<CaptureSource> open_capture_source(CaptureReader& reader, Backen
 /// @throws Error kInput for a value that no run writes
 Json texts_of_capture(const Options& options, const CaptureReader& capture);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

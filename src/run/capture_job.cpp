@@ -10,7 +10,7 @@
 #include "states/capture_run.h"
 #include "states/capture_stream.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 void print_estimate_of(const CaptureJob& job, std::size_t documents, const Run& run) {
@@ -98,4 +98,4 @@ std::size_t capture_parts(const Run& run, const CaptureJob& job, const CaptureSp
   return found;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

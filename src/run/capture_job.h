@@ -10,7 +10,7 @@
 #include "run/run.h"
 #include "states/capture_split.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// What is to be captured.
 struct CaptureJob {
@@ -27,4 +27,4 @@ std::size_t capture_whole(const Run& run, const CaptureJob& job, const std::file
 std::size_t capture_parts(const Run& run, const CaptureJob& job, const CaptureSplit& split,
                           const std::filesystem::path& out);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "run/exit_report.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 /// Switches of oneDNN that print to standard output, write files, compute f32 in bf16, or change the order of sums.
@@ -69,7 +69,7 @@ void settle_environment() {
   set_thread_stacks();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run
 
 /// Replaces glibc's function. Otherwise libgomp, if it gets no thread, would end the program with two lines of its own,
 /// and its threads' stacks would have the size OMP_STACKSIZE, which may be too small or too large.

@@ -10,7 +10,7 @@
 #include "model/model_tensors.h"
 #include "run/progress.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 constexpr double kCaptureBytesPerSecond = 0.9e9;  // read, checked and transformed
@@ -121,4 +121,4 @@ void print_estimate(const Estimate& estimate, Backend& backend, const RunOptions
   print_note(line, false);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -6,7 +6,7 @@
 #include "io/hdf5/capture_file.h"
 #include "run/model_session.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// The time, memory and disk space that a run needs.
 struct Estimate {
@@ -40,4 +40,4 @@ double ablation_memory(const ModelConfig& config, double weight_bytes, std::size
 /// Memory of one document's states of one layer from a capture.
 double captured_memory(const CaptureHeader& header);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -14,7 +14,7 @@
 #include "io/dying_program.h"
 #include "run/interruption.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 std::string_view dying_program;
@@ -106,4 +106,4 @@ void install_exit_reports(std::string_view program) noexcept {
 
 void end_program(const std::exception_ptr& failure) noexcept { end(print_exit(dying_program, failure)); }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline run {
 
 // Only this file turns errors into lines on stderr and exit statuses (docs/errors.md).
 
@@ -23,4 +23,4 @@ ExitReport exit_report(const std::exception_ptr& failure);
 /// memory), or when a library calls exit(1).
 void install_exit_reports(std::string_view program) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline run

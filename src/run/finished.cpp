@@ -14,7 +14,7 @@
 #include "run/progress.h"
 #include "version.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ bool is_of_run(const Json& output, const std::string& provenance, const Options&
   return is(provenance + "/command", options.command()) && is(provenance + "/tool_version", kToolVersion);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

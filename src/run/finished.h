@@ -9,7 +9,7 @@
 #include "io/json.h"
 #include "run/run_options.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// The largest main output that is read back.
 inline constexpr std::size_t kMaxResultBytes = std::size_t{1} << 30;
@@ -31,4 +31,4 @@ bool is_finished(const std::filesystem::path& main, const std::filesystem::path&
 /// @param provenance  JSON pointer to the member of `output` that describes how it was made
 bool is_of_run(const Json& output, const std::string& provenance, const Options& options, const Json& identity);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -12,7 +12,7 @@
 #include "run/text_input.h"
 #include "version.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 Json common_identity(const Options& options, const std::string& model_sha256, const Corpus& corpus) {
@@ -100,4 +100,4 @@ Provenance provenance(const Options& options, const RunOptions& run, const Corpu
   return record;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

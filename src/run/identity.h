@@ -9,7 +9,7 @@
 #include "run/run_options.h"
 #include "texts/corpus.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// Returns the identity of a run: only a run with the same identity can resume it. Members: every option that changes
 /// results (not --threads, --resume, --force, --quiet, --json, --no-lock, nor paths), the processor's instruction set,
@@ -35,4 +35,4 @@ Provenance provenance(const Options& options, const RunOptions& run, const Corpu
 /// @throws Error kConflict on rank 0, naming rank, host and the difference
 void require_agreement(const RunOptions& run, const Json& identity, const Backend& backend);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 struct RunningCommand {
@@ -44,4 +44,4 @@ std::string interruption() {
   return printable(text, std::string::npos);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

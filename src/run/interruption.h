@@ -5,7 +5,7 @@
 
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 // State for the message of an interrupted run, recorded during the run. A process has one run.
 
@@ -20,4 +20,4 @@ void note_kept_state();
 /// the run, quoted for a shell. Control characters are escaped.
 std::string interruption();
 
-}  // namespace kvs
+}  // namespace kvs::inline run

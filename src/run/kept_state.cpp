@@ -6,7 +6,7 @@
 #include "io/file.h"
 #include "run/interruption.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 /// Files that an unfinished run leaves for --resume.
@@ -68,4 +68,4 @@ void discard_hopeless_state(ErrorCode code) {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -8,7 +8,7 @@
 #include "io/journal.h"
 #include "run/run_options.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 // A run keeps its state next to its output until the output is in place: a journal, two checkpoints, or an unfinished
 // capture. With several ranks, rank 0 keeps it.
@@ -31,4 +31,4 @@ void discard_state_on_error(const std::filesystem::path& output);
 /// has done nothing yet.
 void discard_hopeless_state(ErrorCode code);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

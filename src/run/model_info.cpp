@@ -14,7 +14,7 @@
 #include "model/rope.h"
 #include "run/estimate.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 std::vector<ModelInfo::File> files_of(const TensorArchive& archive) {
@@ -192,4 +192,4 @@ ModelInfo model_info(const ModelSource& source, std::size_t window) {
           .notes = source.notes()};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -13,7 +13,7 @@
 #include "kernels/instruction_set.h"
 #include "run/progress.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 constexpr std::int64_t kMaxThreads = 4096;
@@ -159,4 +159,4 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   return session;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

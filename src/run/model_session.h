@@ -6,7 +6,7 @@
 #include "model/model.h"
 #include "run/run_options.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 void add_model_options(OptionTable& table);  // --model --device --dtype --threads --weights-budget
 /// Adds --other-weights, for commands with --config or --reuse-sensitivities. open_model() applies it.
@@ -29,4 +29,4 @@ std::unique_ptr<Backend> open_backend(const Options& options);
 /// Loads the weights, with a progress bar, and warns if layers will be streamed.
 ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& options, const RunOptions& run);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

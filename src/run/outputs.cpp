@@ -17,7 +17,7 @@
 #include "run/kept_state.h"
 #include "run/progress.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 /// Files that a run may keep next to its output until the end; a capture's manifest is kept permanently.
@@ -149,4 +149,4 @@ void print_result(const RunOptions& run, const Json& json, const std::string& te
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -12,7 +12,7 @@
 #include "io/output_set.h"
 #include "run/run_options.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 // Rank 0 owns the outputs. On other ranks, functions that take a RunOptions check and print nothing.
 
@@ -60,4 +60,4 @@ void write_outputs(OutputSet& outputs, const std::filesystem::path& main, const 
 /// Prints the result of a command to stdout: `json` with --json, else `text`.
 void print_result(const RunOptions& run, const Json& json, const std::string& text);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

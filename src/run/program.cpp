@@ -19,7 +19,7 @@
 #include "run/progress.h"
 #include "version.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 void print_help(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands) {
@@ -143,4 +143,4 @@ int run_program(std::string_view program, std::string_view purpose, std::span<co
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -6,7 +6,7 @@
 
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// One row of a program's table of commands.
 struct Subcommand {
@@ -21,4 +21,4 @@ struct Subcommand {
 int run_program(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands, int argc,
                 char** argv) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -16,7 +16,7 @@
 #include "ranks/watch.h"
 #include "run/exit_report.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 std::unique_ptr<Ranks>& own_ranks() {
@@ -78,4 +78,4 @@ int report_to_rank_0(std::string_view program, const std::exception_ptr& failure
   return print_exit(program, failure);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -6,7 +6,7 @@
 #include "ranks/launch.h"
 #include "ranks/ranks.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// The rank of this process among those that a launcher has started.
 const Launch& program_launch();
@@ -22,4 +22,4 @@ void join_ranks(std::string_view program);
 /// reached, this rank prints it.  @return the status
 int report_to_rank_0(std::string_view program, const std::exception_ptr& failure) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline run

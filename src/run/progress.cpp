@@ -14,7 +14,7 @@
 #include "core/utf8.h"
 #include "run/interruption.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 constexpr std::chrono::milliseconds kRedraw{200};
@@ -126,4 +126,4 @@ void PhaseProgress::update(const std::string& phase, std::size_t done, std::size
   progress_->update(static_cast<double>(done), static_cast<double>(total));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

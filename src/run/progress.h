@@ -10,7 +10,7 @@
 
 #include "core/human.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// Progress on stderr: on a terminal a bar with the remaining time, else a line from time to time; nothing if quiet.
 class Progress {
@@ -71,4 +71,4 @@ std::string progress_bar(std::string_view label, double share, std::string_view 
 /// A note of one line on stderr, unless quiet; names from files may be in it (core/error.h, printable).
 void print_note(const std::string& line, bool quiet);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

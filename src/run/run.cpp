@@ -7,7 +7,7 @@
 #include "model/model_json.h"
 #include "run/kept_state.h"
 
-namespace kvs {
+namespace kvs::inline run {
 Run::Run(const Options& options) : options_(options), settings_(run_options(options)) {}
 
 void Run::take_outputs(RunOutputs outputs) {
@@ -94,4 +94,4 @@ void Run::finish(const Json& result, const std::string& text, const std::functio
   print(result, text);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

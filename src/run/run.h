@@ -22,7 +22,7 @@
 #include "run/progress.h"
 #include "run/text_input.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// The outputs of a run, and the state that the run keeps for --resume until the outputs are in place.
 struct RunOutputs {
@@ -129,4 +129,4 @@ class Run {
   std::optional<Checkpoint> checkpoint_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -4,7 +4,7 @@
 
 #include "run/interruption.h"
 
-namespace kvs {
+namespace kvs::inline run {
 void add_seed_option(OptionTable& table, const std::string& help) { table.value("seed", "N", help, "0").from(0); }
 
 void add_report_options(OptionTable& table) {
@@ -33,4 +33,4 @@ RunOptions run_options(const Options& options) {
   return run;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -6,7 +6,7 @@
 #include "options/options.h"
 #include "run/program_ranks.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 void add_seed_option(OptionTable& table, const std::string& help);  // --seed, for commands that draw random numbers
 void add_report_options(OptionTable& table);                        // --quiet --json, for commands that write no file
@@ -25,4 +25,4 @@ struct RunOptions {
 };
 RunOptions run_options(const Options& options);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

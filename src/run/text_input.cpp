@@ -10,7 +10,7 @@
 #include "run/progress.h"
 #include "tokenizer/tokenizer_digest.h"
 
-namespace kvs {
+namespace kvs::inline run {
 namespace {
 
 constexpr std::int64_t kMaxWindow = 1 << 24, kMaxDocuments = std::int64_t{1} << 40;
@@ -164,4 +164,4 @@ std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus) {
   return documents;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

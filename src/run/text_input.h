@@ -15,7 +15,7 @@
 #include "texts/corpus.h"
 #include "tokenizer/tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 void add_text_options(OptionTable& table);  // --text --tokens-file --window --documents --windows --bos …
 /// The options of add_text_options(). They determine the tokens that run through a model.
@@ -52,4 +52,4 @@ std::vector<std::vector<std::int32_t>> tokens_of(const Corpus& corpus);
 /// Returns the token lists, taking one document of each text in turn, so that the first documents cover every text.
 std::vector<std::vector<std::int32_t>> documents_in_turn(const Corpus& corpus);
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 void TextStream::add(std::int32_t id) {
   ids_.push_back(id);
@@ -26,4 +26,4 @@ void TextStream::print(std::string_view text, std::size_t end) {
   shown_ = end;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -9,7 +9,7 @@
 
 #include "tokenizer/tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline run {
 
 /// Prints generated text on stdout token by token, without the bytes of an incomplete character.
 class TextStream {
@@ -29,4 +29,4 @@ class TextStream {
   bool terminal_ = isatty(STDOUT_FILENO) == 1;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline run

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "model/rope.h"
 
-namespace kvs {
+namespace kvs::inline states {
 namespace {
 
 /// Writes the states that the header names as the forward pass produces them.
@@ -106,4 +106,4 @@ void capture_document(Decoder& decoder, std::uint64_t document, std::span<const 
   stream.store_document(document);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline states

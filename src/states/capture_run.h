@@ -7,7 +7,7 @@
 #include "model/decoder.h"
 #include "states/capture_stream.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 /// Returns the header of a capture of this model with these choices. layers: ascending.
 CaptureHeader capture_header(const ModelConfig& model, const std::string& model_sha256,
@@ -28,4 +28,4 @@ std::uint64_t capture_bytes(const CaptureHeader& header) noexcept;
 void capture_document(Decoder& decoder, std::uint64_t document, std::span<const std::int32_t> tokens,
                       const CaptureHeader& header, CaptureStream& stream);
 
-}  // namespace kvs
+}  // namespace kvs::inline states

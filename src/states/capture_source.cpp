@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "states/capture_run.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 CaptureSource::CaptureSource(CaptureReader& reader, Backend& backend, bool skip_corrupt)
     : reader_(&reader), backend_(&backend) {
@@ -101,4 +101,4 @@ void CaptureSource::visit(std::size_t document, const StateNeeds& needs, const S
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline states

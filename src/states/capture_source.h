@@ -7,7 +7,7 @@
 #include "model/rope.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 /// Reads states from a capture. k_post that was not stored is recomputed from k_pre. Memory: one layer of one document.
 class CaptureSource final : public StateSource {
@@ -43,4 +43,4 @@ class CaptureSource final : public StateSource {
   std::vector<std::size_t> documents_;  // numbers of the readable documents in the capture
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline states

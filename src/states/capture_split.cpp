@@ -12,7 +12,7 @@
 #include "io/checkpoint.h"
 #include "io/descriptor.h"
 
-namespace kvs {
+namespace kvs::inline states {
 namespace {
 
 constexpr char kPart[] = "part", kParts[] = "parts";  // in the identity of a part
@@ -157,4 +157,4 @@ CaptureHeader merge_captures(std::span<const std::filesystem::path> files, const
   return header;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline states

@@ -10,7 +10,7 @@
 #include "io/hdf5/capture_file.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 inline constexpr std::int64_t kMaxSplitParts = 9999;  // each is checked before the model is read
 
@@ -43,4 +43,4 @@ CaptureHeader merge_captures(std::span<const std::filesystem::path> files, const
                              const CaptureWriter::Options& options,
                              const std::function<void(std::size_t done, std::size_t of)>& progress);
 
-}  // namespace kvs
+}  // namespace kvs::inline states

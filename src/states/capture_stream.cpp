@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kvs {
+namespace kvs::inline states {
 namespace {
 
 constexpr std::size_t kMaxThreads = 8;  // more threads do not make a file system faster
@@ -133,4 +133,4 @@ void CaptureStream::run() {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline states

@@ -15,7 +15,7 @@
 #include "io/hdf5/capture_file.h"
 #include "kernels/backend.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 /// Writes a capture during the forward pass: states leave the device through a few staging buffers; separate threads
 /// convert, check and write them. Documents are begun and stored one after the other, each after all of its data; the
@@ -65,4 +65,4 @@ class CaptureStream {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline states

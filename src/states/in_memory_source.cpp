@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline states {
 void InMemorySource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
   if (needs.x || needs.states.contains(StateKind::kV) || needs.states.contains(StateKind::kKPost))
     throw Error(ErrorCode::kInternal, "HeldSource", "found a need beyond q_pre and k_pre");
@@ -32,4 +32,4 @@ void InMemorySource::visit(std::size_t document, const StateNeeds& needs, const 
   layers = std::move(kept);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline states

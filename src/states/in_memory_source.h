@@ -5,7 +5,7 @@
 
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 /// Keeps q_pre and k_pre of another source in memory, so that searches with several passes run the model once.
 /// Documents beyond `limit` bytes are not kept and are recomputed at each visit. Supports q_pre and k_pre only.
@@ -30,4 +30,4 @@ class InMemorySource final : public StateSource {
   std::vector<std::vector<Layer>> held_;  // [document][layer]; empty: not kept
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline states

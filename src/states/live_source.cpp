@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 namespace {
 
@@ -77,4 +77,4 @@ void LiveSource::visit(std::size_t document, const StateNeeds& needs, const Sink
   decoder_->advance(hidden, needs.layers.back() + 1, &visitor);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline states

@@ -6,7 +6,7 @@
 #include "model/decoder.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 /// States computed by a live model: each visit runs the layers up to the last one needed.
 class LiveSource final : public StateSource {
@@ -25,4 +25,4 @@ class LiveSource final : public StateSource {
   std::vector<std::vector<std::int32_t>> documents_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline states

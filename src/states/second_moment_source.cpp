@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kvs {
+namespace kvs::inline states {
 
 void add_second_moment(CalibrationOps& ops, Backend& backend, std::span<const float> rows, std::size_t columns,
                        std::span<double> sum) {
@@ -36,4 +36,4 @@ std::vector<double> second_moments(StateSource& source, CalibrationOps& ops, con
   return moments;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline states

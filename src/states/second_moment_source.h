@@ -7,7 +7,7 @@
 #include "kernels/calibration_ops.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 /// sum += Σ x xᵀ of `rows` [row, columns], in the backend's compute type. sum: [columns, columns]
 void add_second_moment(CalibrationOps& ops, Backend& backend, std::span<const float> rows, std::size_t columns,
@@ -42,4 +42,4 @@ class SecondMomentSource final : public StateSource {
 std::vector<double> second_moments(StateSource& source, CalibrationOps& ops, const std::vector<std::size_t>& layers,
                                    std::size_t d_model, const std::function<void(std::size_t)>& done);
 
-}  // namespace kvs
+}  // namespace kvs::inline states

@@ -8,7 +8,7 @@
 #include "core/state_kind.h"
 #include "kernels/backend.h"
 
-namespace kvs {
+namespace kvs::inline states {
 
 /// One layer's states of one document, in backend memory: q_pre [query_head, token, head_dim], the others [kv_head,
 /// token, head_dim]. Views that were not requested are empty.
@@ -39,4 +39,4 @@ class StateSource {
   virtual void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline states

@@ -6,7 +6,7 @@
 #include "eval/cached_run.h"
 #include "eval/generation.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 AnswerLikelihood CachedAnswers::likelihood(const Prompt& prompt, const AnsweredPrompt& answer) {
   Cache cache = make_(prompt);
@@ -30,4 +30,4 @@ std::vector<std::int32_t> CachedAnswers::generate(const Prompt& prompt, std::siz
   return kvs::generate(*decoder_, cache, prompt.ids, count, go_on).ids;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

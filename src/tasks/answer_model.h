@@ -6,7 +6,7 @@
 #include "model/decoder.h"
 #include "tasks/prompt.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// Probability of an answer after its prompt.
 struct AnswerLikelihood {
@@ -40,4 +40,4 @@ class CachedAnswers final : public AnswerModel {
   std::function<Cache(const Prompt&)> make_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

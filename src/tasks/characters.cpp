@@ -9,7 +9,7 @@
 #include "texts/text_source.h"
 #include "tokenizer/new_characters.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 struct Stretch {
@@ -120,4 +120,4 @@ bool is_word_character(char32_t character) noexcept {
          (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// Returns the code points of a text. Invalid UTF-8 becomes U+FFFD.
 std::u32string characters_of(std::string_view text);
@@ -17,4 +17,4 @@ bool is_space(char32_t character) noexcept;
 /// \w of Python's re: letters, numbers and the underscore.
 bool is_word_character(char32_t character) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

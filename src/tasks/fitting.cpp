@@ -7,7 +7,7 @@
 #include "core/interrupt.h"
 #include "tasks/haystack.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 namespace {
 
@@ -95,4 +95,4 @@ void refuse_length(std::size_t length) {
               "found " + std::to_string(length) + " tokens, expected more: the task and its answer have no room");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

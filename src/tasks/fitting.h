@@ -6,7 +6,7 @@
 
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// Returns the number of tokens of a prompt, BOS included.
 std::size_t prompt_tokens(const TaskRequest& request, const TaskSample& sample);
@@ -40,4 +40,4 @@ std::vector<TaskSample> fitted_samples(const TaskRequest& request, const FittedT
 /// @throws Error kUsage: a length without room for the task.
 [[noreturn]] void refuse_length(std::size_t length);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -5,7 +5,7 @@
 
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 constexpr std::size_t kLongestWord = 32;  // bytes
@@ -149,4 +149,4 @@ std::string UnitSupply::first_as_written(std::size_t count) const {
   return taken.substr(static_cast<std::size_t>(stripped(taken).data() - taken.data()));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

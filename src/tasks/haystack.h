@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// The text that is repeated if there is no haystack: five sentences, from a prompt of Mohtashami and Jaggi (2023) that
 /// RULER and others adopted.
@@ -64,4 +64,4 @@ class UnitSupply {
   std::string_view text_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -5,7 +5,7 @@
 #include "tasks/task.h"
 #include "tasks/words.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 constexpr std::size_t kNeedleRoom = 32;
@@ -44,4 +44,4 @@ std::vector<TaskSample> make_needles_at_depths(const TaskRequest& request) {
 const TaskDefinition kNeedleTask{
     "needle", "a number in noise or in a text, by depth and length", kNeedleRoom, false, true, make_needles_at_depths};
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

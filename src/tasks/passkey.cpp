@@ -3,7 +3,7 @@
 #include "tasks/python_random.h"
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 constexpr std::size_t kDigits = 64, kPasskeyRoom = 72;
@@ -48,4 +48,4 @@ std::vector<TaskSample> make_passkeys(const TaskRequest& request) {
 const TaskDefinition kPasskeyTask{
     "passkey", "64 digits in noise or in a text, by depth and length", kPasskeyRoom, false, true, make_passkeys};
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

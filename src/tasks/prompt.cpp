@@ -4,7 +4,7 @@
 
 #include "tasks/haystack.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 std::size_t common_beginning(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
@@ -41,4 +41,4 @@ Prompt encode_prompt(const Tokenizer& tokenizer, const TaskSample& sample, Answe
   return prompt;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

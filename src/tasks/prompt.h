@@ -5,7 +5,7 @@
 
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// A prompt and an answer as the ids of one text. The answer's ids begin at `first`.
 struct AnsweredPrompt {
@@ -31,4 +31,4 @@ struct Prompt {
 /// @param rule kAny: the answers are alternatives; the first one is used
 Prompt encode_prompt(const Tokenizer& tokenizer, const TaskSample& sample, AnswerRule rule, std::int32_t bos = -1);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

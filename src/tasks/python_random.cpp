@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 PythonRandom::PythonRandom(std::uint64_t seed) {
   // init_genrand(19650218), which is also std::mt19937's constructor.
@@ -106,4 +106,4 @@ std::string PythonRandom::uuid() {
   return text.data();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

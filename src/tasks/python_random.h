@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// Python's `random.Random(seed)`: a seed gives the same draws, so that tasks defined by a Python program have
 /// identical texts.
@@ -41,4 +41,4 @@ class PythonRandom {
   std::size_t next_ = kWords;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -9,7 +9,7 @@
 #include "tasks/haystack.h"
 #include "texts/text_source.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 std::vector<std::string> strings_of(const JsonCursor& list, std::size_t least) {
@@ -90,4 +90,4 @@ std::string read_haystack(std::span<const std::string> arguments, TextReader& re
   return std::string(stripped(text));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

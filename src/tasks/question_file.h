@@ -8,7 +8,7 @@
 #include "tasks/task.h"
 #include "texts/text_reader.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// The questions of a file, and its digest.
 struct QuestionFile {
@@ -26,4 +26,4 @@ QuestionFile read_questions(const std::filesystem::path& path);
 /// @throws Error like TextReader::read(); kInput for an argument without a word.
 std::string read_haystack(std::span<const std::string> arguments, TextReader& reader);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

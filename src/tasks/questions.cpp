@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "tasks/question_file.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 constexpr std::size_t kFileAnswerTokens = 32;
@@ -87,4 +87,4 @@ QuestionExtent question_extent(std::span<const TaskSample> samples, const TaskPl
   return extent;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -8,7 +8,7 @@
 #include "model/config.h"
 #include "tasks/task_run.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 inline constexpr std::size_t kLongestQuestion = std::size_t{1} << 24;
 
@@ -37,4 +37,4 @@ struct QuestionExtent {
 QuestionExtent question_extent(std::span<const TaskSample> samples, const TaskPlan& plan, const ModelConfig& model,
                                const std::string& name);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -6,7 +6,7 @@
 #include "tasks/task.h"
 #include "tasks/words.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 constexpr std::size_t kCommon = 10, kCommonWordsRoom = 120;
@@ -81,4 +81,4 @@ const TaskDefinition kCommonWordsTask{
                                       .finish = make});
     }};
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

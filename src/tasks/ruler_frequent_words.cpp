@@ -8,7 +8,7 @@
 #include "tasks/python_random.h"
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 constexpr std::size_t kLetters = 6, kAsked = 3, kFrequentWordsRoom = 50;
@@ -106,4 +106,4 @@ const TaskDefinition kFrequentWordsTask{"ruler-fwe",
                                           return samples;
                                         }};
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -10,7 +10,7 @@
 #include "tasks/python_random.h"
 #include "tasks/words.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 enum class Hay : std::uint8_t { kNoise, kEssay, kNeedles };
@@ -177,4 +177,4 @@ TaskSample magic_question(const std::string& haystack, const std::string& kind, 
           .answers = std::move(values)};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

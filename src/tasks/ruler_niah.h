@@ -6,7 +6,7 @@
 
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// Returns "One of the special magic numbers for KEY is: VALUE."
 std::string magic_needle(std::string_view kind, std::string_view key, std::string_view value);
@@ -15,4 +15,4 @@ std::string magic_needle(std::string_view kind, std::string_view key, std::strin
 TaskSample magic_question(const std::string& haystack, const std::string& kind, std::span<const std::string> keys,
                           std::vector<std::string> values);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

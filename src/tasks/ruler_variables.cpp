@@ -6,7 +6,7 @@
 #include "tasks/python_random.h"
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 constexpr std::size_t kHops = 4, kVariables = kHops + 1, kVariablesRoom = 30, kExampleLength = 500;
@@ -108,4 +108,4 @@ const TaskDefinition kVariableTrackingTask{
     kVariablesRoom, false,
     false,          [](const TaskRequest& request) { return VariableTracking(request).samples(); }};
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -8,7 +8,7 @@
 #include "tasks/characters.h"
 #include "tasks/haystack.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 using Words = std::map<std::u32string, std::size_t>;
@@ -94,4 +94,4 @@ Scores score_text(std::string_view text, std::span<const std::string> answers, A
   return best;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

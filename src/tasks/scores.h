@@ -7,7 +7,7 @@
 #include "results/task_answers.h"
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// Whether `answer` stands in `text`, both in Python's lower case: RULER's string_match. Forms of normalisation differ.
 bool holds_answer(std::string_view text, std::string_view answer);
@@ -19,4 +19,4 @@ double word_f1(std::string_view answer, std::string_view text);
 
 Scores score_text(std::string_view text, std::span<const std::string> answers, AnswerRule rule);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

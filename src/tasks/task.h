@@ -10,7 +10,7 @@
 
 #include "tokenizer/tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// A question about a context. Context and question are one text; the answer should follow it.
 struct TaskSample {
@@ -57,4 +57,4 @@ std::span<const TaskDefinition* const> task_definitions();
 /// Returns nullptr if there is no task of this name.
 const TaskDefinition* find_task(std::string_view name);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

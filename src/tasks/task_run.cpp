@@ -6,7 +6,7 @@
 #include "tasks/haystack.h"
 #include "texts/text_source.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 std::string readable(const std::string& bytes) {
@@ -95,4 +95,4 @@ TaskResult task_result_from(const JsonCursor& record, const TaskSample& sample, 
   return result;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -12,7 +12,7 @@
 #include "tasks/scores.h"
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// How questions are asked.
 struct TaskPlan {
@@ -39,4 +39,4 @@ std::vector<TaskResult> run_task(std::span<const TaskSample> samples, const Task
 /// @param compared  whether the full cache was asked, too. @throws Error kInput where it is not the sample's
 TaskResult task_result_from(const JsonCursor& record, const TaskSample& sample, bool compared);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

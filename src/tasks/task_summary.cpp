@@ -4,7 +4,7 @@
 
 #include "eval/paired_difference.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 /// Sums over answers.
@@ -70,4 +70,4 @@ TaskSummary task_summary(std::span<const TaskResult> results) {
   return summary;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -4,9 +4,9 @@
 
 #include "results/task_answers.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 /// @param results  at least one
 TaskSummary task_summary(std::span<const TaskResult> results);
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

@@ -2,7 +2,7 @@
 
 #include "tasks/task.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 
 std::span<const TaskDefinition* const> task_definitions() {
   static const std::vector<const TaskDefinition*> kTasks = [] {
@@ -20,4 +20,4 @@ const TaskDefinition* find_task(std::string_view name) {
   return found == tasks.end() ? nullptr : *found;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

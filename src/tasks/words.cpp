@@ -5,7 +5,7 @@
 
 #include "tasks/haystack.h"
 
-namespace kvs {
+namespace kvs::inline tasks {
 namespace {
 
 // RULER draws from the lists of a Python package; these lists of everyday words are this project's own.
@@ -92,4 +92,4 @@ const std::vector<std::string>& compound_words() {
   return kWords;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tasks

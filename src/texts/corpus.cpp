@@ -16,7 +16,7 @@
 #include "texts/token_line.h"
 #include "tokenizer/tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 namespace {
 
 std::string digest_of(std::span<const std::int32_t> ids) {
@@ -183,4 +183,4 @@ void hold_out(Corpus& corpus, std::size_t count) {
   corpus.documents = std::move(fitted);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

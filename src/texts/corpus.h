@@ -8,9 +8,11 @@
 
 #include "texts/text_reader.h"
 
-namespace kvs {
-
+namespace kvs::inline tokenizer {
 class Tokenizer;
+}  // namespace kvs::inline tokenizer
+
+namespace kvs::inline texts {
 
 struct CorpusOptions {
   std::vector<std::string> texts;                    // files, folders, *.jsonl, "-" for standard input
@@ -60,4 +62,4 @@ Corpus read_corpus(const CorpusOptions& options, const Tokenizer* tokenizer, std
 /// Moves `count` documents, evenly spaced, to the end.
 void hold_out(Corpus& corpus, std::size_t count);
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

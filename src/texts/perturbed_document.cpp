@@ -5,7 +5,7 @@
 
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 namespace {
 
 /// Returns the text of a window, without characters that the ends of the window cut.
@@ -44,4 +44,4 @@ DocumentVersions perturb_document(const Tokenizer& tokenizer, std::span<const st
   return versions;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

@@ -8,7 +8,7 @@
 #include "texts/word_replacement.h"
 #include "tokenizer/tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 
 /// How documents are perturbed.
 struct PerturbationPlan {
@@ -34,4 +34,4 @@ struct DocumentVersions {
 DocumentVersions perturb_document(const Tokenizer& tokenizer, std::span<const std::int32_t> window,
                                   std::size_t document, const PerturbationPlan& plan, const Synonyms& synonyms);
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

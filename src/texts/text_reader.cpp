@@ -12,7 +12,7 @@
 #include "io/json_line.h"
 #include "io/text_kind.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ std::string TextReader::valid_text(std::string bytes, const std::string& name, s
                   ", expected UTF-8 (--invalid-utf8=replace puts U+FFFD in its place)");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

@@ -13,7 +13,7 @@
 #include "core/interrupt.h"
 #include "texts/text_source.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 
 /// How a TextReader treats invalid text.
 struct TextLeniency {
@@ -83,4 +83,4 @@ class TextReader {
   std::size_t replaced_bytes_ = 0, skipped_lines_ = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

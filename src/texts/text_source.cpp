@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 namespace {
 
 constexpr std::size_t kReadBytes = 1UL << 20;
@@ -168,4 +168,4 @@ std::string replace_invalid_utf8(std::string_view bytes, std::size_t& replaced) 
   return text;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

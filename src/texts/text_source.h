@@ -8,7 +8,7 @@
 #include "io/descriptor.h"
 #include "io/digest.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 
 /// Reads one regular file or standard input, line by line or as a whole, and digests what it reads. Memory: one line or
 /// the whole file, and one block.
@@ -61,4 +61,4 @@ std::string too_long_problem(std::size_t line);
 /// substitution) becomes U+FFFD. Adds the number of bytes replaced to `replaced`.
 std::string replace_invalid_utf8(std::string_view bytes, std::size_t& replaced);
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

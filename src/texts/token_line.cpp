@@ -5,7 +5,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 namespace {
 
 constexpr std::string_view kIdSeparators = " \t\r\n";
@@ -70,4 +70,4 @@ std::vector<std::int32_t> parse_token_line(std::string_view line, std::string_vi
   return Parser(line, where, vocabulary_size).parse();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

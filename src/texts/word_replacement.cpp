@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-namespace kvs {
+namespace kvs::inline texts {
 namespace {
 
 /// English function words: articles, pronouns, prepositions, conjunctions, auxiliaries, and the most common adverbs.
@@ -75,4 +75,4 @@ std::string replace_words(std::string_view text, std::span<const WordReplacement
   return result.append(text.substr(at));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline texts {
 
 /// A word that replaces bytes [begin, end) of a text.
 struct WordReplacement {
@@ -30,4 +30,4 @@ std::vector<WordReplacement> choose_replacements(std::string_view text, double s
 /// Returns `text` with the replacements made.
 std::string replace_words(std::string_view text, std::span<const WordReplacement> replacements);
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "io/digest.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 namespace {
 
 constexpr std::array kPartsOfSpeech{"noun", "verb", "adj", "adv"};
@@ -140,4 +140,4 @@ std::vector<std::string> WordNet::synonyms(std::string_view word) const {
   return {found.begin(), found.end()};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

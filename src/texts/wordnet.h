@@ -9,7 +9,7 @@
 #include "io/file.h"
 #include "io/string_map.h"
 
-namespace kvs {
+namespace kvs::inline texts {
 
 /// WordNet's database (index.POS and data.POS, wndb(5WN)), as Debian's wordnet-base installs it. Thread-safe.
 class WordNet {
@@ -39,4 +39,4 @@ class WordNet {
   std::string sha256_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline texts

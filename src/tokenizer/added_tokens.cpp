@@ -6,7 +6,7 @@
 
 #include "tokenizer/text_edges.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 /// isspace() of the C locale.
@@ -97,4 +97,4 @@ void AddedTokens::split_longest_first(std::string_view text, const Sink& sink) c
   if (done < text.size()) sink({text.substr(done)});
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// A token that is searched for in the text before the model runs. It is never split.
 struct AddedToken {
@@ -56,4 +56,4 @@ class AddedTokens {
   std::vector<bool> first_bytes_ = std::vector<bool>(256, false);
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 bool AddedVocabulary::has_text(std::string_view text) const {
   return by_id_.contains(tokens_.find(text)) && by_id_.at(tokens_.find(text)).content == text;
@@ -87,4 +87,4 @@ Json AddedVocabulary::json() const {
   return list;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -11,7 +11,7 @@
 #include "tokenizer/pipeline_tokenizer.h"
 #include "tokenizer/tokenizer_settings.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// Tokens that are added to a vocabulary one by one. Ids are assigned as `tokenizers` does
 /// (AddedVocabulary::add_tokens): a text that is already a token keeps its id; otherwise the first id after the
@@ -46,4 +46,4 @@ class AddedVocabulary {
   std::set<std::string, std::less<>> special_;  // texts that have been special at some time
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -7,7 +7,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_settings.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// The tokenizer that AutoTokenizer of Transformers makes of a folder.
 struct AutoTokenizerFile {
@@ -19,4 +19,4 @@ struct AutoTokenizerFile {
 /// @param path  the tokenizer.json  @throws Error like load_tokenizer_json()
 AutoTokenizerFile read_auto_tokenizer(const std::filesystem::path& path);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

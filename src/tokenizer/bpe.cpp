@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 struct Symbol {
@@ -212,4 +212,4 @@ void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<std::int32
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -16,7 +16,7 @@
 #include "tokenizer/pair_table.h"
 #include "tokenizer/word_model.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 struct BpeOptions {
   enum class Unit { kByte, kCharacter };
@@ -94,4 +94,4 @@ class Bpe final : public WordModel {
   PairTable merges_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -7,7 +7,7 @@
 
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr std::size_t kCharacters = 0x144;  // 256 + the 68 bytes that are not printable
@@ -84,4 +84,4 @@ std::string bytes_of_marked_token(std::string_view token) {
   return bytes;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

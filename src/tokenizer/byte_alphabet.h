@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// Decodes a byte-level token text to bytes; nullopt if it holds a character outside GPT-2's 256.
 /// Source: Radford et al. (2019), openai/gpt-2 src/encoder.py, bytes_to_unicode: printable Latin-1 bytes represent
@@ -24,4 +24,4 @@ inline constexpr std::string_view kSpaceMarker = "\xE2\x96\x81";
 /// Decodes a token text of such a vocabulary: the byte that it names, or the text with spaces for markers.
 std::string bytes_of_marked_token(std::string_view token);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -4,7 +4,7 @@
 #include "io/file.h"
 #include "io/python_json.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,4 +44,4 @@ std::map<std::string, std::string> read_chat_templates(const fs::path& folder) {
   return templates.empty() ? templates_of_config(folder / "tokenizer_config.json") : templates;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -18,7 +18,7 @@
 #include "tokenizer/split.h"
 #include "tokenizer/split_patterns.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
@@ -273,4 +273,4 @@ std::string add_tokenizer_json(const std::filesystem::path& folder, std::size_t 
   return {};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

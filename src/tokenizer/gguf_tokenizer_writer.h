@@ -6,7 +6,7 @@
 
 #include "io/gguf_writer.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// Adds the tokenizer of a Hugging Face folder to a GGUF file's metadata. Its tokenizer.json must be BPE: byte-level
 /// with splits that llama.cpp has, or SentencePiece's kind with byte fallback.
@@ -17,4 +17,4 @@ namespace kvs {
 std::string add_tokenizer_json(const std::filesystem::path& folder, std::size_t tokens, GgufMetadataWriter& metadata,
                                std::vector<std::string>& notes);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -10,7 +10,7 @@
 #include "core/utf8.h"
 #include "tokenizer/split.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 // Tokens that llama.cpp treats as special because of their text, whatever type the file states, because converters got
@@ -203,4 +203,4 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
   return vocabulary;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -10,7 +10,7 @@
 #include "io/gguf.h"
 #include "tokenizer/pipeline_tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 inline constexpr std::string_view kGgufTokens = "tokenizer.ggml.tokens";
 
@@ -64,4 +64,4 @@ TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary);
 /// Reads `tokenizer.ggml.model` = "llama": SentencePiece's BPE, which merges the pair with the highest score.
 TokenizerParts read_gguf_spm(GgufVocabulary vocabulary);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

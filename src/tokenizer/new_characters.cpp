@@ -5,7 +5,7 @@
 
 #include "tokenizer/new_characters_table.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr unsigned kLeadOfThree = 0xE0, kLeadOfFour = 0xF0;
@@ -91,4 +91,4 @@ std::size_t length_before_inert(std::string_view text) noexcept {
   return at;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

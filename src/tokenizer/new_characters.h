@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// Characters from `first` to `last`, which Unicode `version` added (15 includes 15.1). `stand_in` is a character of
 /// Unicode 14 with the same general category and UTF-8 length.
@@ -34,4 +34,4 @@ char32_t new_lower_case(char32_t character) noexcept;
 /// composes and that the normalisers of `tokenizers` (tables of Unicode 9) do not.
 std::size_t length_before_inert(std::string_view text) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -6,7 +6,7 @@
 
 #include "tokenizer/new_characters.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 inline constexpr std::array<NewCharacters, 123> kNewCharacters{{
     {0x897, 0x897, 0x816, 16},       {0xCF3, 0xCF3, 0x816, 15},       {0xECE, 0xECE, 0x816, 15},
@@ -71,4 +71,4 @@ inline constexpr std::array<CharacterRange, 75> kInertCharacters{{
     {0x1E6E6, 0x1E6E6}, {0x1E6EE, 0x1E6EF}, {0x1E6F5, 0x1E6F5}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9},
 }};
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -13,7 +13,7 @@
 #include "tokenizer/new_characters.h"
 #include "tokenizer/text_edges.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 bool all_below(std::string_view text, unsigned char limit) {
@@ -213,4 +213,4 @@ std::string_view normalize(const Normalizers& steps, std::string_view text, std:
   return text;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -7,7 +7,7 @@
 
 #include "tokenizer/regex.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// One step of normalisation, from valid UTF-8 to valid UTF-8. Thread-safe.
 class Normalizer {
@@ -39,4 +39,4 @@ std::unique_ptr<const Normalizer> make_strip(bool left, bool right);
 /// @throws Error kData if the text grows more than 64 times: a chain of Replace steps in a file can ask for any size.
 std::string_view normalize(const Normalizers& steps, std::string_view text, std::string& storage);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// The result of merging a pair of symbols.
 struct Merge {
@@ -75,4 +75,4 @@ class PairTable {
   std::size_t size_ = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -3,7 +3,7 @@
 #include "core/error.h"
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 /// State of one encode() call, shared by all its words.
@@ -93,4 +93,4 @@ std::int32_t TokenTable::find(std::string_view text) const noexcept {
   return found == ids_by_text.end() ? -1 : found->second;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

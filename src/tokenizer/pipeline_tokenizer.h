@@ -14,7 +14,7 @@
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/word_model.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 struct TokenizerSettings;
 
@@ -82,4 +82,4 @@ std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string_view bytes, std::str
 std::unique_ptr<Tokenizer> parse_tokenizer_model(std::string_view bytes, std::string_view where,
                                                  const TokenizerSettings& settings);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

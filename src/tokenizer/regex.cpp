@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr std::string_view kWhiteSpace =
@@ -118,4 +118,4 @@ std::string_view Regex::searchable(std::string_view text, std::string& storage) 
   return version_ ? with_stand_ins(text, *version_, storage) : text;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

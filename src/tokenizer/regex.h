@@ -8,7 +8,7 @@
 
 #include "tokenizer/new_characters.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// A compiled pattern over UTF-8 text with Unicode properties, by PCRE2 (JIT where the processor allows). `\s` and `\S`
 /// mean exactly Unicode's White_Space; PCRE2's own classes also hold U+180E. Thread-safe after construction.
@@ -39,4 +39,4 @@ class Regex {
   std::unique_ptr<Code> code_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

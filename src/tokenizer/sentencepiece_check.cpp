@@ -11,7 +11,7 @@
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/pipeline_tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 /// One field of a protobuf message. Format: protobuf.dev, "Encoding".
@@ -248,4 +248,4 @@ SentencePieceModel check_sentencepiece_model(std::string_view bytes, std::string
   return Checker(bytes, where).run();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

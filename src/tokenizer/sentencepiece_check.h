@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// The fields read from a tokenizer.model (message ModelProto of SentencePiece's sentencepiece_model.proto).
 struct SentencePieceModel {
@@ -24,4 +24,4 @@ struct SentencePieceModel {
 /// Cost O(size), and 256 steps per state of the automaton.
 SentencePieceModel check_sentencepiece_model(std::string_view bytes, std::string_view where);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -17,7 +17,7 @@ namespace sentencepiece::logging {
 void SetMinLogLevel(int level);  // exported by the library, but declared in none of its installed headers
 }
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr std::size_t kModelFileLimit = 64UL << 20;
@@ -123,4 +123,4 @@ std::unique_ptr<Tokenizer> load_tokenizer_model(const std::filesystem::path& pat
   return parse_tokenizer_model(bytes, path.string(), read_tokenizer_settings(path.parent_path(), Json()));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

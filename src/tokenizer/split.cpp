@@ -5,7 +5,7 @@
 
 #include "tokenizer/normalizer.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 struct Span {
@@ -156,4 +156,4 @@ std::unique_ptr<const SplitStep> make_marker_split(std::string_view marker, std:
   return std::make_unique<MarkerSplit>(marker, joined);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -10,7 +10,7 @@
 
 #include "tokenizer/regex.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// Receives one piece after another; the view is valid only during the call. `first` is true if the piece is at the
 /// start of the whole text (before added tokens are cut out).
@@ -58,4 +58,4 @@ struct GgufPreTokenizer {
 /// Returns nullptr for an unknown name.
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept;
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

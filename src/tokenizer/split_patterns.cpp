@@ -7,7 +7,7 @@
 
 #include "tokenizer/split.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 const std::string_view kGpt2Pattern = patterns::kGpt2;
 const std::string_view kDigitPattern = patterns::kDigit;
@@ -117,4 +117,4 @@ const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept 
   return found == kTable.end() ? nullptr : found->second;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -5,7 +5,7 @@
 #include "core/utf8.h"
 #include "tokenizer/regex.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 // \w of the `regex` crate, which `tokenizers` uses here.
@@ -46,4 +46,4 @@ bool ends_with_word(std::string_view text) {
   return !text.empty() && starts_with_word(text.substr(last_character(text)));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 // Functions take valid UTF-8. White space is Unicode's White_Space; a word character is \w of Unicode TR 18, annex C.
 
@@ -14,4 +14,4 @@ std::size_t space_at_end(std::string_view text);
 bool starts_with_word(std::string_view text);
 bool ends_with_word(std::string_view text);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 std::int32_t chosen_bos(const Tokenizer& tokenizer, BosChoice choice) {
   if (choice == BosChoice::kOn && tokenizer.bos() < 0)
@@ -15,4 +15,4 @@ void begin_with(std::int32_t bos, std::vector<std::int32_t>& ids) {
   if (bos >= 0 && (ids.empty() || ids.front() != bos)) ids.insert(ids.begin(), bos);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

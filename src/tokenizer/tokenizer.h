@@ -7,9 +7,11 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
-
+namespace kvs::inline io {
 class GgufFile;
+}  // namespace kvs::inline io
+
+namespace kvs::inline tokenizer {
 
 /// Converts text to token ids as in the model's training. Thread-safe after construction.
 class Tokenizer {
@@ -55,4 +57,4 @@ std::unique_ptr<Tokenizer> load_tokenizer_model(const std::filesystem::path& pat
 /// `tokenizer.ggml.model` decides the model, `tokenizer.ggml.pre` the split. @throws like load_tokenizer_json()
 std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufFile& file);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -9,7 +9,7 @@
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/split_patterns.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr std::string_view kFast = "Fast", kClass = "Tokenizer";
@@ -257,4 +257,4 @@ void apply_tokenizer_class(Json& tokenizer, TokenizerSettings& settings) {
   if (steps->adds_special_again) add_special_again(settings);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -5,7 +5,7 @@
 #include "io/json.h"
 #include "tokenizer/tokenizer_settings.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// The tokenizer class and model type that a folder states; a field is empty if the folder does not state it.
 struct TokenizerClassNames {
@@ -22,4 +22,4 @@ std::string auto_tokenizer_class(const TokenizerClassNames& names, const Json& t
 /// steps themselves. An unknown class leaves a note.
 void apply_tokenizer_class(Json& tokenizer, TokenizerSettings& settings);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

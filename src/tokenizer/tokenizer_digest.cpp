@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "io/digest.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 /// Part of the format of configs: changing the text changes the digest of every tokenizer.
@@ -30,4 +30,4 @@ std::string tokenizer_digest(const Tokenizer& tokenizer) {
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

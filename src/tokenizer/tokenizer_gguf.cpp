@@ -2,7 +2,7 @@
 
 #include "tokenizer/gguf_vocabulary.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufFile& file) {
   constexpr std::string_view kKey = "tokenizer.ggml.model";
@@ -16,4 +16,4 @@ std::unique_ptr<Tokenizer> load_tokenizer_gguf(const GgufFile& file) {
   return std::make_unique<PipelineTokenizer>(std::move(parts));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

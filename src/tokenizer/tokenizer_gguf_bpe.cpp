@@ -4,7 +4,7 @@
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/gguf_vocabulary.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 const GgufPreTokenizer& find_pre(const GgufVocabulary& vocabulary) {
@@ -71,4 +71,4 @@ TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary) {
   return parts;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

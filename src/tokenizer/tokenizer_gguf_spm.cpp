@@ -8,7 +8,7 @@
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/gguf_vocabulary.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 /// Longer than any token in use; finding the merges of a token takes quadratic time in its length.
@@ -131,4 +131,4 @@ TokenizerParts read_gguf_spm(GgufVocabulary vocabulary) {
   return parts;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -13,7 +13,7 @@
 #include "tokenizer/tokenizer_class.h"
 #include "tokenizer/tokenizer_settings.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr std::size_t kJsonFileLimit = 256UL << 20;
@@ -162,4 +162,4 @@ std::unique_ptr<Tokenizer> load_tokenizer_json(const std::filesystem::path& path
   return read_auto_tokenizer(path).tokenizer;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -8,7 +8,7 @@
 #include "io/json.h"
 #include "tokenizer/pipeline_tokenizer.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// Shared by the readers of a tokenizer.json's parts: the file's name, and the error messages.
 struct TokenizerJson {
@@ -55,4 +55,4 @@ class JsonModelReader {
 std::unique_ptr<JsonModelReader> make_model_reader(const JsonCursor& model, const TokenizerJson& file,
                                                    bool is_byte_level);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -12,7 +12,7 @@
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/unigram.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 class BpeReader final : public JsonModelReader {
@@ -249,4 +249,4 @@ std::unique_ptr<JsonModelReader> make_model_reader(const JsonCursor& model, cons
   return std::make_unique<UnigramReader>(model, file);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

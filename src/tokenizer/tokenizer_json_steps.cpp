@@ -6,7 +6,7 @@
 #include "core/utf8.h"
 #include "tokenizer/tokenizer_json.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 template <class Value, std::size_t N>
@@ -159,4 +159,4 @@ JsonSteps read_tokenizer_steps(const JsonCursor& root, const TokenizerJson& file
   return StepReader(file).read(root);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -13,7 +13,7 @@
 #include "tokenizer/gguf_vocabulary.h"
 #include "tokenizer/split.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr std::string_view kPrefix = "tokenizer.ggml.";
@@ -231,4 +231,4 @@ std::string write_tokenizer_json(const GgufFile& file, const std::filesystem::pa
   return {};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -12,7 +12,7 @@
 #include "tokenizer/pipeline_tokenizer.h"
 #include "tokenizer/tokenizer_class.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 namespace fs = std::filesystem;
@@ -234,4 +234,4 @@ TokenizerSettings read_tokenizer_settings(const fs::path& folder, const Json& to
   return SettingsReader(folder, tokenizer).read();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

@@ -12,7 +12,7 @@
 
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// An added token as Hugging Face's files write it.
 struct AddedSpec {
@@ -61,4 +61,4 @@ struct TokenizerSettings {
 /// @throws Error kInput if a file is malformed.
 TokenizerSettings read_tokenizer_settings(const std::filesystem::path& folder, const Json& tokenizer);
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

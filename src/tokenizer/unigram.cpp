@@ -8,7 +8,7 @@
 #include "core/utf8.h"
 #include "tokenizer/byte_alphabet.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 namespace {
 
 constexpr double kUnknownPenalty = 10;
@@ -127,4 +127,4 @@ void Unigram::check_unknown(std::string_view character) const {
         "found none, expected the id of a token: a text has \"" + printable(character, 20) + "\", which has none");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

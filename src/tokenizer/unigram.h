@@ -10,7 +10,7 @@
 #include "tokenizer/bpe.h"
 #include "tokenizer/word_model.h"
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// Finds the segmentation with the highest total score (Kudo, ACL 2018, section 3.2), with the conventions of
 /// `tokenizers`: an unknown character scores the lowest score minus 10; among equal paths, the one found first is kept;
@@ -53,4 +53,4 @@ class Unigram final : public WordModel {
   double unknown_score_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

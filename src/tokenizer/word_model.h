@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline tokenizer {
 
 /// Converts the words of a text to ids, one word at a time. Thread-safe after construction.
 class WordModel {
@@ -22,4 +22,4 @@ class WordModel {
   virtual std::unique_ptr<Encoder> make_encoder() const = 0;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline tokenizer

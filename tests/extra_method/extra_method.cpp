@@ -1,7 +1,7 @@
 #include "caches/full.h"
 #include "calibrate/method.h"
 
-namespace kvs {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Keeps every token, whatever `turns` is.
@@ -29,4 +29,4 @@ constinit const Method kExtraMethod{
     .notes = [](const ModelConfig&) { return std::vector<std::string>{"turns have no effect on this model"}; },
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline calibrate

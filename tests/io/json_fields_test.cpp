@@ -7,8 +7,7 @@
 namespace kvs {
 
 enum class Shade { kLight, kDark };
-template <>
-inline constexpr std::array<std::string_view, 2> kJsonNames<Shade>{"light", "dark"};
+constexpr std::array<std::string_view, 2> json_names(Shade) { return {"light", "dark"}; }
 
 namespace {
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""No type name has two definitions in one namespace: if two files of one program define a class of the same name,
-the linker silently keeps one destructor of the two. Anonymous namespaces are a file's own.
+"""No type name has two definitions in one program: the linker silently keeps one destructor of two classes with one
+name. Anonymous namespaces are a file's own. Each folder has an inline namespace (`kvs::inline io`): two functions of one
+name in two folders are two symbols. A file opens the namespace of its folder, and its closing comments are right.
 
 Usage: check_names.py ROOT, after a test of itself.
 """
@@ -16,7 +17,8 @@ NOISE = re.compile(
     r"|^[ \t]*#(?:\\\n|[^\n])*",
     re.DOTALL | re.MULTILINE,
 )
-NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)\s*$")
+NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)\s*(?:\binline\s+\w+)?\s*$")
+OPENED = re.compile(r"^namespace (kvs[\w:]*(?:inline \w+)?) \{$(.*?)^\}  // namespace \1$", re.DOTALL | re.MULTILINE)
 TYPE = re.compile(
     r"(?:^|[;{}>\s])(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:alignas\([^)]*\)\s*|\[\[[^\]]*\]\]\s*)*"
     r"(\w+)\s*(?:final\s*)?(?::[^:].*)?$",
@@ -46,7 +48,7 @@ def definitions(text):
             continue
         namespace, kind = NAMESPACE.search(head), TYPE.search(head)
         if namespace:
-            scopes.append(namespace.group(1) or None)
+            scopes.append(namespace.group(1).removesuffix("::") or None)
             continue
         if outside and kind and "(" not in head[kind.start():].split(":")[0] and not is_special(head):
             yield space, kind.group(1)
@@ -88,6 +90,34 @@ def repeated(files):
     return lines
 
 
+def room_of(path):
+    """Returns the inline namespace of a file's folder; none for tests and for the library of engines."""
+    parts = path.parts
+    if parts[0] in ("tests", "fuzz") or parts[:2] == ("export", "cpp"):
+        return None
+    if parts[0] == "src":
+        return parts[1]
+    if parts[0] == "export":
+        return "report" if parts[1] == "report" else "exporters"
+    return "compare" if parts[:2] == ("calibrate", "compare") else parts[0]
+
+
+def misplaced(files):
+    """Returns lines that name files whose namespaces are not those of their folders, or whose comments are wrong."""
+    lines = []
+    for path, text in files:
+        room = room_of(path)
+        spaces = OPENED.findall(text) if room else []
+        if room and len(spaces) != len(re.findall(r"^namespace kvs", text, re.MULTILINE)):
+            lines.append(f"{path}: a namespace does not end with `}}  // namespace` and its name")
+        for name, body in spaces:
+            inner = name.removeprefix("kvs::inline ")
+            is_declared = re.fullmatch(r"(?:\s*(?:class|struct) \w+;)+\s*", body)  # types of another folder
+            if name == "kvs" or (inner != name and inner != room and not is_declared):
+                lines.append(f"{path}: `namespace {name}` is not `namespace kvs::inline {room}`")
+    return lines
+
+
 def self_test():
     one = pathlib.Path("src/a/one.h")
     two = pathlib.Path("src/b/two.h")
@@ -98,12 +128,22 @@ def self_test():
     assert found("namespace kvs { class A final : public B { int b; }; }", "namespace kvs {\nstruct A {\n};\n}") == 1
     assert found("namespace kvs { enum class A : int { kX }; }", "namespace kvs { using A = int; }") == 1
     assert found("namespace kvs::io { class A {}; }", "namespace kvs { namespace io { class A {}; } }") == 1
+    assert found("namespace kvs::inline io { class A {}; }", "namespace kvs::inline b { class A {}; }") == 1
     assert found("namespace kvs { class A {}; }", "namespace kvs { class A; }") == 0
     assert found("namespace kvs { class A {}; }", "namespace kvs { namespace { class A {}; } }") == 0
     assert found("namespace kvs { class A {}; }", "namespace kvs::cpu { class A {}; }") == 0
     assert found("namespace kvs { class A {}; }", "namespace kvs { struct B { struct A {}; }; }") == 0
     assert found("namespace kvs { class A {}; }", "namespace kvs { // class A {};\n const char* a = \"class A {\"; }") == 0
     assert found("template <> struct std::hash<A> {};", "template <> struct std::hash<B> {};") == 0
+
+    def wrong(text):
+        return len(misplaced([(one, text)]))
+
+    assert wrong("namespace kvs::inline a {\nint x;\n}  // namespace kvs::inline a\n") == 0
+    assert wrong("namespace kvs::inline b {\nclass X;\n}  // namespace kvs::inline b\n") == 0
+    assert wrong("namespace kvs::inline b {\nint x;\n}  // namespace kvs::inline b\n") == 1
+    assert wrong("namespace kvs {\nint x;\n}  // namespace kvs\n") == 1
+    assert wrong("namespace kvs::inline a {\nint x;\n}  // namespace kvs\n") == 1
 
 
 def main(arguments):
@@ -115,7 +155,7 @@ def main(arguments):
         for path in sorted((root / folder).rglob("*"))
         if path.suffix in ENDINGS and not is_stand_in(path.relative_to(root), root)
     ]
-    lines = repeated(files)
+    lines = repeated(files) + misplaced(files)
     print("\n".join(lines))
     return 1 if lines else 0
 

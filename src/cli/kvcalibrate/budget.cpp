@@ -14,7 +14,7 @@
 #include "run/run.h"
 #include "states/live_source.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 OptionTable budget_options(const std::string& method, const std::string& summary) {
@@ -158,4 +158,4 @@ void run_lagkv(Arguments arguments) {
       arguments);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

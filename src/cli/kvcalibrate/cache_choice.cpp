@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 /// Returns true if --method accepts the method.
@@ -107,4 +107,4 @@ std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& sessi
   return cache_maker(std::move(choice), *session.backend, session.config(), tokens);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

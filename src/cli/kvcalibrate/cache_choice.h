@@ -7,7 +7,7 @@
 #include "calibrate/method_help.h"
 #include "run/model_session.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 /// Adds --config, --method and --set. cache_method_lines() lists the methods.
 /// @param default_value  as in choose_cache()
@@ -27,4 +27,4 @@ CacheChoice cache_of_words(const std::string& text, const std::string& option, c
 /// Returns cache_maker() on the session's backend. The function must not outlive the session.
 std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens);
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -4,7 +4,7 @@
 
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 /// Calibrates a method to --budget and writes its config to --out.
 void run_budget(std::string_view method, const Options& options);
@@ -22,4 +22,4 @@ void run_cost(Arguments arguments);
 void run_export(Arguments arguments);
 void run_validate(Arguments arguments);
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

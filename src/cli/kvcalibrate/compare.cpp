@@ -11,7 +11,7 @@
 #include "cli/kvcalibrate/task_input.h"
 #include "run/run.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr double kTimes = 0.1, kQuestions = 0.1;  // shares of --time for the front's speeds and questions
@@ -89,4 +89,4 @@ void run_compare(Arguments arguments) {
   run_comparison(run, files, std::move(input), asked, clock);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -14,7 +14,7 @@
 #include "core/nearest.h"
 #include "run/outputs.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::int64_t kMaxDecoded = 1 << 20, kMaxWindow = 1 << 24;
@@ -277,4 +277,4 @@ CalibrationPlan calibration_plan(const Options& options) {
                                                    : sibling_path(options.text("out"), "_calibrated")};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

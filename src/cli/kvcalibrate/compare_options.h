@@ -11,7 +11,7 @@
 #include "run/model_session.h"
 #include "run/text_input.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 // The values of the options of `kvcalibrate compare`. All functions throw Error kUsage naming the option.
 
@@ -35,4 +35,4 @@ Corpus load_calibration(const Options& options, const RunOptions& run, const Mod
 /// Returns the plan of the calibrations in --calibration-dir or its default, without the provenance.
 CalibrationPlan calibration_plan(const Options& options);
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -7,7 +7,7 @@
 #include "model/model.h"
 #include "run/outputs.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
@@ -53,4 +53,4 @@ void run_cost(Arguments arguments) {
   print_result(run_options(*options), to_json(cost), to_text(cost));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -9,7 +9,7 @@
 #include "states/in_memory_source.h"
 #include "states/live_source.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // limit for q_pre and k_pre kept between passes with p = 1
@@ -72,4 +72,4 @@ void start_elite_source(EliteInput& input, Run& run, int norm) {
   if (norm == 1) input.held = std::make_unique<InMemorySource>(*input.source, kHeldBytes);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

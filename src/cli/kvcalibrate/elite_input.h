@@ -9,7 +9,7 @@
 #include "run/run.h"
 #include "states/state_source.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 /// The inputs of the command: a model, a capture, or both.
 struct EliteInput {
@@ -29,4 +29,4 @@ EliteInput open_elite_input(Run& run, bool whiten);
 /// @param norm  1: keeps states in memory between passes, as far as they fit
 void start_elite_source(EliteInput& input, Run& run, int norm);
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

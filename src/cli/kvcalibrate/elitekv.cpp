@@ -17,7 +17,7 @@
 #include "states/live_source.h"
 #include "states/second_moment_source.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 /// Computes the second moments of x in a separate live pass, because a capture does not contain x.
@@ -174,4 +174,4 @@ void run_elitekv(Arguments arguments) {
   run.print(config, elite_summary(found, input.config));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

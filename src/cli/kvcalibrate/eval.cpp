@@ -15,7 +15,7 @@
 #include "run/progress.h"
 #include "run/run.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::int64_t kLongestWindow = 1 << 24;
@@ -186,4 +186,4 @@ void run_eval(Arguments arguments) {
   run.print(to_json(result), to_text(result));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

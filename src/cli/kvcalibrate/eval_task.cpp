@@ -15,7 +15,7 @@
 #include "tasks/task_summary.h"
 #include "version.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 /// Options of eval for the scoring of texts.
@@ -140,4 +140,4 @@ void run_eval_task(Run& run) {
   run.finish(to_json(answers), to_text(answers), [&] { return figures_of(answers); });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

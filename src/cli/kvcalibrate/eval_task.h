@@ -5,7 +5,7 @@
 
 #include "run/run.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 /// Adds the options of add_question_options() and --prefill.
 void add_task_options(OptionTable& table);
@@ -18,4 +18,4 @@ void check_task_options(const Options& options);
 /// @throws Error as run_eval(); kUnsupported for a question that is longer than the model's context.
 void run_eval_task(Run& run);
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -14,7 +14,7 @@
 #include "run/progress.h"
 #include "version.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 void check_export_options(const Options& options) {
@@ -93,4 +93,4 @@ void run_export(Arguments arguments) {
   print_result(run, result, export_text(result));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -7,7 +7,7 @@
 #include "run/progress.h"
 #include "run/run.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 /// Returns the FLOPs of the maximum number of passes, plus two passes for each document: the unchanged model, and all
@@ -93,4 +93,4 @@ void run_faedkv(Arguments arguments) {
   run.finish(config, to_text(found), [&] { return faedkv_figures(plan, found, run.documents(), run.decoder(), *ops); });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -17,7 +17,7 @@
 #include "texts/text_source.h"
 #include "version.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::int64_t kMaxTokens = 1 << 24;
@@ -137,4 +137,4 @@ void run_generate(Arguments arguments) {
   print_note(summary(plan, made), run.quiet());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

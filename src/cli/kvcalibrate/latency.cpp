@@ -12,7 +12,7 @@
 #include "run/progress.h"
 #include "run/run.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::int64_t kLongestRun = 1 << 24, kMaxRepeats = 1000;
@@ -130,4 +130,4 @@ void run_latency(Arguments arguments) {
   });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

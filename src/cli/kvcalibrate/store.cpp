@@ -10,7 +10,7 @@
 #include "run/run.h"
 #include "states/live_source.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::array<std::string_view, 2> kScaleOptions{"fp8-scale", "per"};
@@ -78,4 +78,4 @@ void run_store(Arguments arguments) {
   run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.layers) + " layers\n");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

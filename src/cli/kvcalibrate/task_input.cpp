@@ -7,7 +7,7 @@
 #include "io/text_kind.h"
 #include "tasks/question_file.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::int64_t kMaxSamples = 100000;  // limit for questions and for tokens of an answer
@@ -129,4 +129,4 @@ TaskInput::TaskInput(const Run& run)
   longest = extent.longest;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

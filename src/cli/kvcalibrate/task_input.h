@@ -6,7 +6,7 @@
 #include "run/run.h"
 #include "tasks/questions.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 /// The use of --text with --task.
 enum class TextUse {
@@ -33,4 +33,4 @@ struct TaskInput {
   std::size_t longest = 0;  // tokens, including the space for the answer
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -11,7 +11,7 @@
 #include "run/run.h"
 #include "states/live_source.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 OptionTable transform_options() {
@@ -71,4 +71,4 @@ void run_transform(Arguments arguments) {
   run.print(config, transform_summary(found, quality));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "run/outputs.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 void run_validate(Arguments arguments) {
   OptionTable table("kvcalibrate validate FILE [options]",
@@ -30,4 +30,4 @@ void run_validate(Arguments arguments) {
                path.string() + ": valid " + method + " config\n");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

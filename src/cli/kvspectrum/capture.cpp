@@ -13,7 +13,7 @@
 #include "run/progress.h"
 #include "states/capture_run.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 StateSet states_of(const Options& options) {
@@ -147,4 +147,4 @@ void run_capture(Arguments arguments) {
   if (run.is_root()) print_capture(run, job.header, files, found);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -2,7 +2,7 @@
 
 #include "options/options.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 void run_capture(Arguments arguments);
 void run_info(Arguments arguments);
@@ -14,4 +14,4 @@ void run_scores(Arguments arguments);
 void run_spectrum(Arguments arguments);
 void run_verify(Arguments arguments);
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -4,7 +4,7 @@
 #include "run/model_info.h"
 #include "run/outputs.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 
 void run_info(Arguments arguments) {
   OptionTable table("kvspectrum info MODEL [options]",
@@ -22,4 +22,4 @@ void run_info(Arguments arguments) {
   print_result(run_options(*options), to_json(info), to_text(info));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -11,7 +11,7 @@
 #include "states/capture_run.h"
 #include "states/capture_split.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 OptionTable merge_options() {
@@ -51,4 +51,4 @@ void run_merge(Arguments arguments) {
                    human_bytes(static_cast<double>(bytes)) + "\n");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -11,7 +11,7 @@
 #include "texts/perturbed_document.h"
 #include "texts/wordnet.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::size_t kSpareShare = 16;  // a perturbed version may lose 1/16 of a window
@@ -131,4 +131,4 @@ void run_perturb(Arguments arguments) {
   });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

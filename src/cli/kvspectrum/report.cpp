@@ -13,7 +13,7 @@
 #include "run/progress.h"
 #include "version.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 OptionTable report_options() {
@@ -63,4 +63,4 @@ void run_report(Arguments arguments) {
                    counted(inputs.outputs.size(), "result") + "\n");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -11,7 +11,7 @@
 #include "run/progress.h"
 #include "run/run.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 /// Options whose values a config defines.
@@ -115,4 +115,4 @@ void run_retain(Arguments arguments) {
   });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

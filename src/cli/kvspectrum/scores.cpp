@@ -11,7 +11,7 @@
 #include "run/run.h"
 #include "states/live_source.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 constexpr std::array<std::string_view, 2> kVariants{"lag", "local"};
@@ -93,4 +93,4 @@ void run_scores(Arguments arguments) {
   });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

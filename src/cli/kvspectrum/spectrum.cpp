@@ -22,7 +22,7 @@
 #include "states/live_source.h"
 #include "version.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 void check_spectrum_options(const Options& options) {
@@ -247,4 +247,4 @@ void run_spectrum(Arguments arguments) {
   if (run.is_root()) write_report(folder, sums, input, run);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

@@ -6,7 +6,7 @@
 #include "io/hdf5/capture_file.h"
 #include "run/outputs.h"
 
-namespace kvs {
+namespace kvs::inline cli {
 namespace {
 
 std::string sound_text(const std::filesystem::path& path, const Json& report) {
@@ -37,4 +37,4 @@ void run_verify(Arguments arguments) {
                 "found " + std::to_string(damaged) + " damaged datasets, expected none");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline cli

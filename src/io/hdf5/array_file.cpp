@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "io/hdf5/handle.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 /// The stored type, memory type and data of a NamedArray's values.
@@ -73,4 +73,4 @@ std::string array_file_bytes(std::span<const NamedArray> arrays, const TextAttri
   return file_image(scope, file.get());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

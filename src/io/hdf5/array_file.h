@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// String attributes in writing order.
 using TextAttributes = std::vector<std::pair<std::string, std::string>>;
@@ -26,4 +26,4 @@ struct NamedArray {
 /// @throws Error kInternal if values do not fill their shape, a rank is not 1 to 4 or two paths are equal
 std::string array_file_bytes(std::span<const NamedArray> arrays, const TextAttributes& attributes);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

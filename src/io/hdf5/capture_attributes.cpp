@@ -9,7 +9,7 @@
 #include "core/utf8.h"
 #include "io/hdf5/capture_walk.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr hssize_t kMaxValues = 1 << 17;
@@ -129,4 +129,4 @@ Json read_attributes(const Hdf5Scope& scope, hid_t file) {
   return header;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 /// Converts binary16 to binary32 without branches or tables, so that loops vectorise. A multiplication with 2^112
@@ -66,4 +66,4 @@ std::size_t find_non_finite(DType stored, const std::byte* from, std::size_t cou
   return find_exponent<std::uint16_t>(from, count, stored == DType::kBF16 ? 0x7f80U : 0x7c00U);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

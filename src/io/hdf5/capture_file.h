@@ -14,7 +14,7 @@
 #include "core/tensor_view.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The root attributes of a capture (docs/captures.md). They determine the shapes of its datasets.
 struct CaptureHeader {
@@ -131,4 +131,4 @@ class CaptureReader {
 ///         checked, not its data.
 std::uint64_t verify_capture(const std::filesystem::path& path, const CaptureReader::Options& options, Json& report);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -11,7 +11,7 @@
 #include "io/hdf5/handle.h"
 #include "io/hdf5/isolated.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 /// Returns the memory limit of the child. A dataset's description takes less memory than in the file. The library keeps
@@ -75,4 +75,4 @@ CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& pa
   return structure;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

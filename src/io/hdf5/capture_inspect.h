@@ -7,7 +7,7 @@
 
 #include "io/hdf5/capture_layout.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The contents of a capture as reported by libhdf5.
 struct CaptureStructure {
@@ -24,4 +24,4 @@ struct CaptureStructure {
 CaptureStructure inspect_capture(int descriptor, const std::filesystem::path& path, std::uint64_t file_bytes,
                                  const std::optional<StateSet>& states);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

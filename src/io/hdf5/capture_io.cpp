@@ -10,7 +10,7 @@
 #include "io/descriptor.h"
 #include "io/digest.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {}  // namespace
 
 void read_at(int descriptor, const std::filesystem::path& path, std::span<std::byte> out, std::uint64_t offset) {
@@ -56,4 +56,4 @@ std::string metadata_digest(int descriptor, const std::filesystem::path& path, s
   return digest.finish();
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -9,7 +9,7 @@
 
 #include "io/hdf5/capture_layout.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Bytes per read. A checksum and a search then find the bytes in the second-level cache.
 inline constexpr std::uint64_t kCaptureBlock = 1U << 18;
@@ -26,4 +26,4 @@ std::uint32_t stored_checksum(int descriptor, const std::filesystem::path& path,
 std::string metadata_digest(int descriptor, const std::filesystem::path& path, std::span<const FileRange> ranges,
                             std::optional<std::uint64_t> zeroed = {});
 
-}  // namespace kvs
+}  // namespace kvs::inline io

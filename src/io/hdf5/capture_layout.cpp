@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/utf8.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::uint64_t kMaxHeads = 1U << 16, kMaxHeadDim = 1U << 16;
@@ -239,4 +239,4 @@ std::vector<FileRange> metadata_ranges(const CaptureIndex& index, std::string_vi
   return gaps;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -11,7 +11,7 @@
 #include "io/hdf5/capture_file.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Number format of a dataset in the file, little-endian.
 enum class CaptureType { kInt32, kF32, kF16, kBF16 };
@@ -72,4 +72,4 @@ using FileRange = std::array<std::uint64_t, 2>;  // [first, last) bytes of a fil
 /// @throws Error kInput if a dataset lies outside the file or two overlap.
 std::vector<FileRange> metadata_ranges(const CaptureIndex& index, std::string_view where);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

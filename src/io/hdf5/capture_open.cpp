@@ -18,7 +18,7 @@
 #include "io/hdf5/capture_records.h"
 #include "io/journal.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -148,4 +148,4 @@ OpenCapture open_capture(const fs::path& path, bool allow_incomplete, bool walk)
   return capture;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

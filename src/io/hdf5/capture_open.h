@@ -7,7 +7,7 @@
 #include "io/descriptor.h"
 #include "io/hdf5/capture_layout.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The reference for integrity checks of a capture's data.
 enum class CaptureTrust { kManifest, kJournal, kNone };
@@ -39,4 +39,4 @@ struct OpenCapture {
 ///         another process is writing.
 OpenCapture open_capture(const std::filesystem::path& path, bool allow_incomplete, bool walk);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -17,7 +17,7 @@
 #include "io/hdf5/capture_records.h"
 #include "io/journal.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 void CaptureFilePart::open(const std::filesystem::path& path, std::vector<std::uint64_t> offsets) {
   path_ = path;
@@ -93,4 +93,4 @@ std::unique_ptr<CapturePart> CapturePart::open(const std::filesystem::path& outp
   return part;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

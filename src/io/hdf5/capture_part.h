@@ -10,7 +10,7 @@
 #include "io/descriptor.h"
 #include "io/hdf5/capture_layout.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Writes documents into a file that is laid out: by pwrite, each dataset once. Checks the data while writing them.
 class CaptureFilePart final : public CapturePart {
@@ -47,4 +47,4 @@ class CaptureFilePart final : public CapturePart {
   std::vector<std::uint8_t> written_;     // [dataset], bytes that threads set; empty between documents
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The file names of one capture OUT. After every system call one of these states holds:
 ///  - journal and OUT.partial exist: unfinished; the journal records the progress. The manifest may already exist.
@@ -23,4 +23,4 @@ struct CapturePaths {
   static std::filesystem::path with(std::filesystem::path path, const char* ending) { return path += ending; }
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -11,7 +11,7 @@
 #include "io/hdf5/capture_open.h"
 #include "io/hdf5/capture_paths.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 class CaptureFileReader final : public CaptureReader {
@@ -179,4 +179,4 @@ std::uint64_t verify_capture(const std::filesystem::path& path, const CaptureRea
   return count;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 constexpr std::string_view kManifestFormat = "kvspectrum-capture-manifest",
@@ -179,4 +179,4 @@ void check_index(const CaptureIndex& index, const CaptureLayout& layout, std::ui
          std::to_string(documents));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -8,7 +8,7 @@
 #include "io/hdf5/capture_layout.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// The texts next to a capture: OUT.manifest.json of a finished capture and the journal lines of an unfinished one.
 /// Both are untrusted input: their contents are checked against the file's size before use.
@@ -44,4 +44,4 @@ StateSet states_of(std::span<const std::string> names);
 void check_index(const CaptureIndex& index, const CaptureLayout& layout, std::uint64_t documents,
                  std::string_view where);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

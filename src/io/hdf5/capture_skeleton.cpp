@@ -14,7 +14,7 @@
 #include "io/hdf5/capture_io.h"
 #include "io/hdf5/handle.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,4 +196,4 @@ CaptureIndex create_skeleton(const fs::path& path, const CaptureHeader& header, 
   return index;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -6,7 +6,7 @@
 
 #include "io/hdf5/capture_layout.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Lays out a whole capture in the new file `path`: attributes, groups and contiguous datasets, whose storage is
 /// reserved but not written. On return HDF5 is closed, the space of the file is allocated (a full disk shows here),
@@ -17,4 +17,4 @@ namespace kvs {
 CaptureIndex create_skeleton(const std::filesystem::path& path, const CaptureHeader& header,
                              const CaptureLayout& layout, std::uint64_t& complete_offset);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

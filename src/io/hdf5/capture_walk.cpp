@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 /// Opens the object `name` of `group` through a hard link only. Soft and external links lead elsewhere.
@@ -144,4 +144,4 @@ std::vector<std::uint64_t> walk_datasets(const Hdf5Scope& scope, hid_t file, con
   return offsets;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -10,7 +10,7 @@
 #include "io/hdf5/handle.h"
 #include "io/json.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Reads the root attributes of an open capture, as input of header_from_json(), and "complete". Runs in the child.
 Json read_attributes(const Hdf5Scope& scope, hid_t file);
@@ -26,4 +26,4 @@ StateSet find_states(const Hdf5Scope& scope, hid_t file, std::int32_t first_laye
 std::vector<std::uint64_t> walk_datasets(const Hdf5Scope& scope, hid_t file, const CaptureHeader& header,
                                          std::uint64_t file_bytes);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

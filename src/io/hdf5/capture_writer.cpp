@@ -24,7 +24,7 @@
 #include "io/journal.h"
 #include "io/staged_output.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 namespace fs = std::filesystem;
@@ -288,4 +288,4 @@ std::unique_ptr<CaptureWriter> CaptureWriter::open(const fs::path& output, const
   return writer;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -1,6 +1,6 @@
 #include "io/hdf5/handle.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 /// H5Ewalk2 callback: keeps the first description, which is the innermost.
@@ -60,4 +60,4 @@ void write_attribute(const Hdf5Scope& scope, hid_t object, const std::string& na
   scope.check(H5Awrite(attribute.get(), type.get(), &text), name);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Owns one HDF5 identifier. Used only in io/hdf5.
 class Hdf5Handle {
@@ -74,4 +74,4 @@ Hdf5Handle string_type(const Hdf5Scope& scope);
 Hdf5Handle half_type(const Hdf5Scope& scope);
 void write_attribute(const Hdf5Scope& scope, hid_t object, const std::string& name, const std::string& value);
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -17,7 +17,7 @@
 #include "core/interrupt.h"
 #include "io/descriptor.h"
 
-namespace kvs {
+namespace kvs::inline io {
 namespace {
 
 /// First byte of a child's message, followed by its result, or by an error as "<digits of its code> <what()>".
@@ -141,4 +141,4 @@ std::string run_isolated(std::string_view file, const std::function<std::string(
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline io

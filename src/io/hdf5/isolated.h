@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace kvs {
+namespace kvs::inline io {
 
 /// Limits of a child's resources beyond those its parent uses at the fork.
 struct IsolationLimits {
@@ -22,4 +22,4 @@ struct IsolationLimits {
 ///         memory. Interrupted if a signal asked both to stop.
 std::string run_isolated(std::string_view file, const std::function<std::string()>& task, IsolationLimits limits = {});
 
-}  // namespace kvs
+}  // namespace kvs::inline io

@@ -4,7 +4,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/simd/loops.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 /// Writes rows of f(x), or of f(first half of x) · second half. out: [row, columns]
@@ -39,4 +39,4 @@ void CpuBackend::up_projection(Operand x, const Weight& weight, Activation activ
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -11,7 +11,7 @@
 #include "kernels/cpu/row_attention.h"
 #include "kernels/cpu/tiles.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 using cpu::StatesLayout;
@@ -124,4 +124,4 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
   cpu::require(!refused, "attention", "its products to run");
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

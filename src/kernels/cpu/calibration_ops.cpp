@@ -3,7 +3,7 @@
 #include "kernels/cpu/linear_algebra.h"
 #include "kernels/cpu/rope_sums.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 /// Adds to the matrices immediately.
@@ -51,4 +51,4 @@ std::unique_ptr<CalibrationOps> make_cpu_calibration_ops(DType compute_type) {
   return std::make_unique<CpuCalibrationOps>(compute_type);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

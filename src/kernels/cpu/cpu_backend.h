@@ -8,12 +8,12 @@
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/spectrum_attention.h"
 
-namespace kvs {
-
-namespace cpu {
+namespace kvs::cpu {
 struct CodedRows;
 class PackedWeight;
-}  // namespace cpu
+}  // namespace kvs::cpu
+
+namespace kvs::inline kernels {
 
 /// The CPU backend: OpenMP over tiles, with a ProductEngine for the products inside the tiles (cpu/products.h). A row's
 /// result depends neither on the number of threads nor on the other rows or members of the batch.
@@ -80,4 +80,4 @@ class CpuBackend final : public Backend {
   cpu::AlignedBuffer projected_;                      // up_projection: f32 [slab, weight rows]
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -10,7 +10,7 @@
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/weight.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 double log_sum(const cpu::LogitSum* slices, std::size_t count) {
@@ -73,4 +73,4 @@ void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const st
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

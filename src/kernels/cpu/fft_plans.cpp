@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 using Plan = pocketfft::detail::pocketfft_c<double>;
@@ -36,4 +36,4 @@ const FftPlan& FftPlans::get(std::size_t samples) {
   return plans_.try_emplace(samples, samples).first->second;
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/aligned.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// Sign of the exponent: kForward is e^{−j2πkn/N}. Neither direction scales.
 enum class FftDirection { kForward, kBackward };
@@ -58,4 +58,4 @@ class FftPlans {
   std::map<std::size_t, FftPlan> plans_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

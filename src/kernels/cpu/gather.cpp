@@ -3,7 +3,7 @@
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 float widened(float value) { return value; }
@@ -33,4 +33,4 @@ void CpuBackend::gather(Operand table, std::span<const std::int32_t> rows, float
     gather_rows(static_cast<const float*>(table.data), rows, scale, out, threads_);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

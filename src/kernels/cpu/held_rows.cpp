@@ -7,8 +7,7 @@
 #include "kernels/cpu/simd/loops.h"
 #include "kernels/cpu/tiles.h"
 
-namespace kvs {
-namespace cpu {
+namespace kvs::cpu {
 namespace {
 
 /// Describes rows of one head to encode or decode. const_cast is safe: bytes of rows that are only read stay unwritten.
@@ -86,8 +85,9 @@ const float* PastReader::read(std::size_t member, std::size_t head, std::size_t 
   if (!slots_.cosine.empty()) rotate_rows(slots_, first, count, values, spare);
   return spare;
 }
+}  // namespace kvs::cpu
 
-}  // namespace cpu
+namespace kvs::inline kernels {
 
 /// @param x  the rows of head 0; the next head's rows follow after `head_stride` floats
 void CpuBackend::code_rows(const StoredRows& held, std::size_t first, std::size_t count, const float* x,
@@ -117,4 +117,4 @@ void CpuBackend::decode_rows(const StoredRows& held, std::size_t first, BackendV
   code_rows(held, first, count, out.data(), count * values, cpu::loops().decode_rows);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

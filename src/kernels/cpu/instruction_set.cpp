@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/simd/loops.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 InstructionSet found() noexcept {
@@ -38,7 +38,9 @@ std::string_view name_of(InstructionSet set) noexcept {
   return "";
 }
 
-namespace cpu {
+}  // namespace kvs::inline kernels
+
+namespace kvs::cpu {
 
 // Defined in simd/table.cpp, which is compiled once per instruction set.
 namespace avx2 {
@@ -57,5 +59,4 @@ const Loops& loops() noexcept {
   return set == InstructionSet::kAvx512 ? avx512::table : avx2::table;
 }
 
-}  // namespace cpu
-}  // namespace kvs
+}  // namespace kvs::cpu

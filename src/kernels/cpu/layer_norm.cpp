@@ -4,7 +4,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/simd/lanes.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 /// Returns Σ (x − shift), or Σ (x − shift)² with `kSquared`.
@@ -58,4 +58,4 @@ void CpuBackend::layer_norm(BackendView<const float, 2> x, BackendView<const flo
     normalise(x, gain.data(), bias.data(), epsilon, static_cast<float*>(out.data), threads_);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

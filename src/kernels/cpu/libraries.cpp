@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/lapack_library.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 std::string product_library() {
   const dnnl_version_t* const version = dnnl::version();
@@ -23,4 +23,4 @@ std::string decomposition_library() { return cpu::lapack().config(); }
 
 std::string function_library() { return std::string("glibc ") + ::gnu_get_libc_version(); }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -8,8 +8,7 @@
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/weight.h"
 
-namespace kvs {
-namespace cpu {
+namespace kvs::cpu {
 
 const PackedWeight& checked_weight(const Weight& weight, std::size_t columns, DType type) {
   const auto* packed = dynamic_cast<const PackedWeight*>(&weight);
@@ -33,7 +32,10 @@ void write_tile(const float* from, std::size_t rows, std::size_t columns, float*
 }
 
 }  // namespace
-}  // namespace cpu
+
+}  // namespace kvs::cpu
+
+namespace kvs::inline kernels {
 
 cpu::ProductEngine& CpuBackend::products(DType type) {
   if (type == products_->type()) return *products_;
@@ -114,4 +116,4 @@ void CpuBackend::narrow(BackendView<const float, 2> x, Operand out) {
   for (std::size_t i = 0; i < size; ++i) to[i] = f32_to_bf16(from[i]);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

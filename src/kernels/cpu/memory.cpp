@@ -11,8 +11,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/thread_team.h"
 
-namespace kvs {
-namespace cpu {
+namespace kvs::cpu {
 
 void* allocate_aligned(std::size_t bytes) {
   constexpr std::size_t kCacheLine = 64, kHugePage = std::size_t{2} << 20;
@@ -31,7 +30,9 @@ void* allocate_aligned(std::size_t bytes) {
 
 void release_aligned(void* memory) noexcept { std::free(memory); }
 
-}  // namespace cpu
+}  // namespace kvs::cpu
+
+namespace kvs::inline kernels {
 
 namespace {
 
@@ -70,4 +71,4 @@ void CpuBackend::upload(void* to, const void* from_host, std::size_t bytes) { co
 void CpuBackend::download(void* to_host, const void* from, std::size_t bytes) { copy_bytes(to_host, from, bytes); }
 void CpuBackend::copy(void* to, const void* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

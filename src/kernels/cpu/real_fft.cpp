@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 using Plan = pocketfft::detail::pocketfft_r<float>;
@@ -37,4 +37,4 @@ void RealFft::backward(float* buffer) const noexcept {
   static_cast<const Plan*>(plan_.get())->exec(buffer, 1.0F, false);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

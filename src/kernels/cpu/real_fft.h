@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// Transforms of one real signal of fixed length in single precision, in place. A buffer holds `samples` reals, or
 /// their bins 0 … ⌊samples/2⌋ as pairs (real, imaginary).
@@ -36,4 +36,4 @@ class RealFfts {
   std::map<std::size_t, RealFft> transforms_;
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -4,7 +4,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/simd/lanes.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 double sum_of_squares(const float* x, std::size_t count) {
@@ -87,4 +87,4 @@ void CpuBackend::norm_heads(BackendView<float, 4> x, BackendView<const float, 1>
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

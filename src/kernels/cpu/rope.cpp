@@ -3,7 +3,7 @@
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 /// Rotates chunks (a[c], b[c]) by the angle with the given cosine and sine, multiplied by `turn`.cosine and
@@ -42,4 +42,4 @@ void CpuBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::size
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -1,6 +1,6 @@
 #include "kernels/cpu/cpu_backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 void CpuBackend::self_attention(const SelfAttentionInput& input, Operand out) {
   states_.reserve(input.qkv.size() * sizeof(float));
@@ -18,4 +18,4 @@ void CpuBackend::self_attention(const SelfAttentionInput& input, Operand out) {
   attention({.q = q, .k = k, .v = v, .scale = input.scale, .window = input.window, .softcap = input.softcap}, out);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -15,7 +15,7 @@
 #include "kernels/cpu/fft_plans.h"
 #include "kernels/dct_resample.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 using Complex = std::complex<double>;
@@ -329,4 +329,4 @@ std::unique_ptr<SpectralOps> make_cpu_spectral_ops() { return std::make_unique<C
 
 std::unique_ptr<SpectralOps> CpuBackend::make_spectral_ops() { return make_cpu_spectral_ops(); }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

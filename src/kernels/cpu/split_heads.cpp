@@ -3,7 +3,7 @@
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 /// @param from  the part of one token's row with the heads of `to`; @param to  [member, head, token, head_dim]
@@ -36,4 +36,4 @@ void CpuBackend::split_heads(BackendView<const float, 2> qkv, BackendView<float,
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -6,8 +6,7 @@
 #include "kernels/cuda/values.cuh"
 #include "kernels/cuda/weight.h"
 
-namespace kvs {
-namespace cuda {
+namespace kvs::cuda {
 namespace {
 
 // Each function returns x times its passing share. It saturates to 0 and x, and keeps NaN.
@@ -88,7 +87,9 @@ void activate(const T* x, const float* bias, std::size_t stride, Activation acti
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace kvs::cuda
+
+namespace kvs::inline kernels {
 
 /// The product is stored in the compute type: in bf16 the activation reads, and the product writes, half the bytes. The
 /// bias is added afterwards in f32, because cuBLASLt requires it in the product's type.
@@ -111,4 +112,4 @@ void CudaBackend::up_projection(Operand x, const Weight& weight, Activation acti
   });
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

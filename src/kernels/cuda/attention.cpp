@@ -6,7 +6,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/split_heads.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 void check_head_dim(std::size_t head_dim) {
@@ -130,4 +130,4 @@ void CudaBackend::self_attention(const SelfAttentionInput& input, Operand out) {
   run_attention(arguments);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -12,8 +12,7 @@
 #include "kernels/cuda/values.cuh"
 #include "kernels/cuda/weight.h"
 
-namespace kvs {
-namespace cuda {
+namespace kvs::cuda {
 namespace {
 
 /// The state of a row after some slices of the vocabulary.
@@ -65,7 +64,9 @@ double finish(const RowState& state, std::size_t row) {
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace kvs::cuda
+
+namespace kvs::inline kernels {
 
 void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets,
                                 std::span<float> nll, float softcap) {
@@ -109,4 +110,4 @@ void CudaBackend::cross_entropy(Operand x, const Weight& head, std::span<const s
     nll[row] = targets[row] < 0 ? 0.0F : static_cast<float>(cuda::finish(finished[row], row));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

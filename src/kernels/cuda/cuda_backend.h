@@ -14,7 +14,7 @@
 #include "kernels/cuda/gemm.h"
 #include "kernels/cuda/spectrum_attention.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// One NVIDIA GPU of compute capability 8.0 or later. Operations are queued on one stream and return before they have
 /// run; download() waits. The last bits of a row's result may depend on the number of rows, because cuBLASLt chooses by
@@ -91,4 +91,4 @@ class CudaBackend final : public Backend {
   cuda::DeviceArray<std::byte> projected_;  // up_projection: [row, weight rows] in the compute type
 };
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

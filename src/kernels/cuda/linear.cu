@@ -8,8 +8,7 @@
 #include "kernels/cuda/values.cuh"
 #include "kernels/cuda/weight.h"
 
-namespace kvs {
-namespace cuda {
+namespace kvs::cuda {
 
 const CudaWeight& checked_weight(const Weight& weight, std::size_t columns, DType type) {
   const auto* own = dynamic_cast<const CudaWeight*>(&weight);
@@ -35,7 +34,10 @@ __global__ void gather_rows(const T* table, const std::int32_t* rows, std::size_
 }
 
 }  // namespace
-}  // namespace cuda
+
+}  // namespace kvs::cuda
+
+namespace kvs::inline kernels {
 
 std::unique_ptr<Weight> CudaBackend::make_weight(const WeightSource& source) {
   constexpr std::size_t kSlabValues = std::size_t{1} << 24;  // 64 MiB of f32 at a time on host and device
@@ -133,4 +135,4 @@ void CudaBackend::narrow(BackendView<const float, 2> x, Operand out) {
   cuda::convert(context_.stream(), x.data(), x.size(), static_cast<__nv_bfloat16*>(out.data));
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -5,7 +5,7 @@
 #include "kernels/cuda/spectral_ops.h"
 #include "kernels/cuda/stream_clock.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 const CudaBackend& checked(const Backend& backend) {
@@ -42,4 +42,4 @@ std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend& backend) {
   return cuda::make_calibration_ops(checked(backend).context(), backend.compute_type());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -8,7 +8,7 @@
 #include "kernels/backend.h"
 #include "kernels/calibration_ops.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 
 /// Returns true if this program was built with CUDA and a device is present.
 bool cuda_available() noexcept;
@@ -52,4 +52,4 @@ std::unique_ptr<DeviceClock> make_cuda_clock(const Backend& backend);
 /// Makes operations on the stream of `backend`, which make_cuda_backend() made and which must outlive them.
 std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend& backend);
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

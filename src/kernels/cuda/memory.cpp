@@ -8,7 +8,7 @@
 #include "kernels/cuda/cudnn_planner.h"
 #include "kernels/cuda/staging.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 DType checked_type(DType type) {
@@ -43,4 +43,4 @@ std::unique_ptr<Staging> CudaBackend::make_staging(std::size_t values, DType typ
   return cuda::make_staging(context_, values, type);
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -1,7 +1,7 @@
 #include "core/error.h"
 #include "kernels/cuda/make_cuda_backend.h"
 
-namespace kvs {
+namespace kvs::inline kernels {
 namespace {
 
 [[noreturn]] void refuse() {
@@ -19,4 +19,4 @@ std::vector<CudaGemmTrial> cuda_gemm_trials(Backend&, Operand, const Weight&, DT
 std::unique_ptr<DeviceClock> make_cuda_clock(const Backend&) { refuse(); }
 std::unique_ptr<CalibrationOps> make_cuda_calibration_ops(Backend&) { refuse(); }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -5,8 +5,7 @@
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/values.cuh"
 
-namespace kvs {
-namespace cuda {
+namespace kvs::cuda {
 namespace {
 
 /// One block per row. Writes the normalised row to out, or adds it with kAdd.
@@ -113,7 +112,9 @@ void launch_layer_norm(BackendView<const float, 2> x, const float* gain, const f
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace kvs::cuda
+
+namespace kvs::inline kernels {
 
 void CudaBackend::rms_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, float epsilon,
                            Operand out) {
@@ -158,4 +159,4 @@ void CudaBackend::norm_heads(BackendView<float, 4> x, BackendView<const float, 1
       x.data(), gain.data());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -4,8 +4,7 @@
 #include "kernels/cuda/rotate.cuh"
 #include "kernels/cuda/values.cuh"
 
-namespace kvs {
-namespace cuda {
+namespace kvs::cuda {
 namespace {
 
 struct RopeShape {
@@ -35,7 +34,9 @@ __global__ void rotate_chunks(float* x, RopeShape shape, const float* cosine, co
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace kvs::cuda
+
+namespace kvs::inline kernels {
 
 void CudaBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
                        RopeDirection direction, std::span<const std::uint8_t> chunks) {
@@ -58,4 +59,4 @@ void CudaBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::siz
       x.data(), table.cosine.data(), table.sine.data());
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

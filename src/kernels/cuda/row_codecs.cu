@@ -5,8 +5,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.cuh"
 
-namespace kvs {
-namespace cuda {
+namespace kvs::cuda {
 namespace {
 
 /// Rows [first, first + rows) of each head's memory, and their f32 values: [head, stride, values] from row `at` on.
@@ -66,7 +65,9 @@ void code_rows(const Context& context, const StoredRows& held, std::size_t first
 }
 
 }  // namespace
-}  // namespace cuda
+}  // namespace kvs::cuda
+
+namespace kvs::inline kernels {
 
 void CudaBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
                               const StoredRows& held, std::size_t at) {
@@ -100,4 +101,4 @@ StoredRows CudaBackend::plain_past(const StoredRows& early, const StoredRows& la
   return {rows, count};
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -7,8 +7,7 @@
 #include "kernels/cuda/split_heads.h"
 #include "kernels/cuda/values.cuh"
 
-namespace kvs {
-namespace cuda {
+namespace kvs::cuda {
 namespace {
 
 /// A thread's rotation. Without a table it has 0 chunks.
@@ -102,8 +101,9 @@ template void split_heads(const Context&, BackendView<const float, 2>, const Spl
                           const SplitTargets<float>&);
 template void split_heads(const Context&, BackendView<const float, 2>, const SplitShape&, const RopeTable*, std::size_t,
                           const SplitTargets<__nv_bfloat16>&);
+}  // namespace kvs::cuda
 
-}  // namespace cuda
+namespace kvs::inline kernels {
 
 void CudaBackend::split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
                               BackendView<float, 4> v) {
@@ -114,4 +114,4 @@ void CudaBackend::split_heads(BackendView<const float, 2> qkv, BackendView<float
   cuda::split_heads<float>(context_, qkv, shape, nullptr, 0, {q.data(), k.data(), v.data(), head_dim});
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline kernels

@@ -15,7 +15,7 @@
 
 #include "core/error.h"
 
-namespace kvs {
+namespace kvs::inline ranks {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts bytes in int
@@ -131,4 +131,4 @@ extern "C" Transport* kvs_open_transport(bool thread_may_differ, std::string& re
   }
 }
 
-}  // namespace kvs
+}  // namespace kvs::inline ranks
