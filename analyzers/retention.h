@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyzers/chunk_grid.h"
-#include "eval/filtered_forward.h"
+#include "eval/ablation_forward.h"
 #include "eval/perplexity.h"
 #include "io/journal.h"
 #include "results/retention.h"

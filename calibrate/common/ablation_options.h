@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "eval/filtered_forward.h"
+#include "eval/ablation_forward.h"
 #include "options/options.h"
 
 namespace kvs::inline calibrate {

@@ -2,7 +2,7 @@
 
 #include "caches/full.h"
 #include "calibrate/elitekv/source.h"
-#include "model/rope.h"
+#include "model/rope_angles.h"
 
 namespace kvs::inline calibrate {
 

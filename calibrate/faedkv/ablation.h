@@ -13,7 +13,7 @@
 #include "analyzers/chunk_grid.h"
 #include "calibrate/faedkv/ablation_result.h"
 #include "calibrate/faedkv/chunk_race.h"
-#include "eval/filtered_forward.h"
+#include "eval/ablation_forward.h"
 #include "eval/perplexity.h"
 #include "io/journal.h"
 #include "ranks/ranks.h"

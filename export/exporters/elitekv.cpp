@@ -7,7 +7,7 @@
 #include "export/exporters/hf_folder.h"
 #include "export/exporters/rank_files.h"
 #include "io/file.h"
-#include "model/rope.h"
+#include "model/rope_json.h"
 
 namespace kvs::inline exporters {
 namespace {

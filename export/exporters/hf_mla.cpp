@@ -2,7 +2,7 @@
 
 #include "export/exporters/hf_folder.h"
 #include "export/exporters/mla.h"
-#include "model/rope.h"
+#include "model/rope_json.h"
 
 namespace kvs::inline exporters {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "model/rope.h"
+#include "model/rope_json.h"
 
 namespace kvs::inline exporters {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "export/report/comparison.h"
 #include "export/report/markup.h"
+#include "export/report/pareto.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/table.h"
-#include "export/report/tradeoff.h"
 
 namespace kvs::inline report {
 namespace {
@@ -252,13 +252,14 @@ Markup comparison_figure(const ComparisonResult& result, std::size_t number) {
   const std::string extent = documents_of(result, result.max_documents()) + " of " + shown_count(result.tokens) +
                              " tokens" +
                              (result.full.ppl ? "; the full cache has perplexity " + shown(*result.full.ppl, 4) : "");
-  return figure(tradeoff("comparison-" + std::to_string(number), "Bytes against KL divergence",
-                         "Every cache compared by the bytes it holds and the KL divergence of its predictions from the "
-                         "full cache's; the table below has the same numbers.",
-                         divergence_scale(), points),
-                text("Bytes against the KL divergence from the full cache's predictions, on " + extent +
-                     ". The line joins what no smaller cache beats; hollow marks hold quantised rows."),
-                result.head.command, true);
+  return figure(
+      pareto_figure("comparison-" + std::to_string(number), "Bytes against KL divergence",
+                    "Every cache compared by the bytes it holds and the KL divergence of its predictions from the "
+                    "full cache's; the table below has the same numbers.",
+                    divergence_scale(), points),
+      text("Bytes against the KL divergence from the full cache's predictions, on " + extent +
+           ". The line joins what no smaller cache beats; hollow marks hold quantised rows."),
+      result.head.command, true);
 }
 
 }  // namespace

@@ -4,11 +4,11 @@
 
 #include "eval/paired_difference.h"
 #include "export/report/markup.h"
+#include "export/report/pareto.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/settings.h"
 #include "export/report/table.h"
-#include "export/report/tradeoff.h"
 #include "results/evaluation.h"
 
 namespace kvs::inline report {
@@ -136,9 +136,9 @@ Section evaluations_section(const ReportInputs& inputs) {
     const std::vector<TradePoint> points = evaluated_points(group);
     if (points.size() > 1)
       section.body +=
-          figure(tradeoff("evaluations-" + std::to_string(number), "Bytes against perplexity",
-                          "Each cache by the bytes it holds and the change of perplexity, on " + extent + ".",
-                          perplexity_scale(), points),
+          figure(pareto_figure("evaluations-" + std::to_string(number), "Bytes against perplexity",
+                               "Each cache by the bytes it holds and the change of perplexity, on " + extent + ".",
+                               perplexity_scale(), points),
                  text("Bytes against the change of perplexity from the full cache, on " + extent +
                       ". The line joins what nothing smaller beats."),
                  "", true);

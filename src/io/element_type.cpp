@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/dtype.h"
-#include "io/blocks/decoders.h"
-#include "io/blocks/load.h"
+#include "io/gguf_blocks/decoders.h"
+#include "io/gguf_blocks/load.h"
 
 namespace kvs::inline io {
 namespace {

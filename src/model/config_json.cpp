@@ -1,6 +1,6 @@
 #include "model/config_json.h"
 
-#include "model/rope.h"
+#include "model/rope_json.h"
 
 namespace kvs::inline model {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "model/parsed_config.h"
+#include "model/rope_angles.h"
 
 namespace kvs::inline model {
 

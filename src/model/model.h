@@ -11,7 +11,7 @@
 #include "io/tensor_archive.h"
 #include "kernels/backend.h"
 #include "model/config.h"
-#include "model/rope.h"
+#include "model/rope_table.h"
 #include "tokenizer/tokenizer.h"
 
 namespace kvs::inline model {

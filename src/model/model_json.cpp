@@ -1,6 +1,7 @@
 #include "model/model_json.h"
 
-#include "model/rope.h"
+#include "model/rope_angles.h"
+#include "model/rope_json.h"
 
 namespace kvs::inline model {
 

@@ -1,8 +1,8 @@
+#include "model/rope_angles.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-
-#include "model/rope_parameters.h"
 
 namespace kvs::inline model {
 

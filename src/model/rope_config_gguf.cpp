@@ -3,7 +3,6 @@
 #include "core/error.h"
 #include "io/gguf.h"
 #include "model/gguf_keys.h"
-#include "model/rope.h"
 #include "model/rope_config.h"
 
 namespace kvs::inline model {

@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "model/rope.h"
 #include "model/rope_config.h"
+#include "model/rope_json.h"
 
 namespace kvs::inline model {
 

@@ -1,8 +1,9 @@
+#include "model/rope_json.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
-#include "model/rope.h"
 
 namespace kvs::inline model {
 

@@ -171,8 +171,8 @@ std::vector<TradePoint> trade_points(const ComparisonResult& result,
 }
 
 draw::Chart comparison_chart(const ComparisonResult& result, std::span<const std::string> methods) {
-  return tradeoff_chart(heading_of(result), "Caches by the bytes that they hold and what they lose.",
-                        divergence_scale(), trade_points(result), methods);
+  return pareto_chart(heading_of(result), "Caches by the bytes that they hold and what they lose.", divergence_scale(),
+                      trade_points(result), methods);
 }
 
 }  // namespace kvs::inline results

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "results/head.h"
+#include "results/pareto_chart.h"
 #include "results/task_answers.h"
-#include "results/tradeoff_chart.h"
 
 namespace kvs::inline results {
 

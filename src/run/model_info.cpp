@@ -11,7 +11,8 @@
 #include "io/gguf.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
-#include "model/rope.h"
+#include "model/rope_angles.h"
+#include "model/rope_json.h"
 #include "run/estimate.h"
 
 namespace kvs::inline run {

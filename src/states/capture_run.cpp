@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "model/rope.h"
+#include "model/rope_json.h"
 
 namespace kvs::inline states {
 namespace {

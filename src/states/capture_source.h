@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "io/hdf5/capture_file.h"
-#include "model/rope.h"
+#include "model/rope_table.h"
 #include "states/state_source.h"
 
 namespace kvs::inline states {

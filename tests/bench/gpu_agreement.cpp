@@ -16,7 +16,7 @@
 #include "analyzers/spectrum.h"
 #include "calibrate/elitekv/ropelite.h"
 #include "core/error.h"
-#include "eval/filtered_forward.h"
+#include "eval/ablation_forward.h"
 #include "io/file.h"
 #include "io/json.h"
 #include "kernels/calibration_ops.h"

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "model/gguf_keys.h"
 #include "model/parsed_config.h"
+#include "model/rope_angles.h"
 #include "tests/io/fake_gguf.h"
 
 namespace kvs {

@@ -1,9 +1,9 @@
-#include "model/rope.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "model/rope_json.h"
+#include "model/rope_table.h"
 #include "tests/model/golden_model.h"
 
 namespace kvs {

@@ -13,12 +13,12 @@
 #include "results/faedkv_charts.h"
 #include "results/latency.h"
 #include "results/panels.h"
+#include "results/pareto_chart.h"
 #include "results/perturbation.h"
 #include "results/retention.h"
 #include "results/spectrum_charts.h"
 #include "results/task_answers.h"
 #include "results/token_scores.h"
-#include "results/tradeoff_chart.h"
 #include "tests/draw/xml.h"
 
 namespace kvs {
@@ -315,7 +315,7 @@ TEST(TradeoffChart, TheFrontIsWhatNoOtherBeatsInBothBytesAndLoss) {
 
 TEST(TradeoffChart, LossesBelowTheScaleLieAtTheBottomWhichSaysSo) {
   const draw::Chart chart =
-      tradeoff_chart("", "", perplexity_scale(), {trade_point("none", 0.5, 0), trade_point("gain", 0.25, -0.01)});
+      pareto_chart("", "", perplexity_scale(), {trade_point("none", 0.5, 0), trade_point("gain", 0.25, -0.01)});
   for (const draw::Series& series : chart.panels[0].series)
     for (const draw::Point& point : series.points) EXPECT_EQ(point.y, 1e-3);
   EXPECT_THAT(drawn(chart), Contains("\u2264\u00A00.1\u00A0%"));
@@ -326,7 +326,7 @@ TEST(TradeoffChart, NoTwoMethodsLookAlike) {
   std::vector<TradePoint> points;
   points.reserve(kMethods);
   for (int n = 0; n < kMethods; ++n) points.push_back(trade_point("method " + std::to_string(n), 0.5, 0.1));
-  const draw::Chart chart = tradeoff_chart("", "", divergence_scale(), points);
+  const draw::Chart chart = pareto_chart("", "", divergence_scale(), points);
   for (std::size_t a = 0; a < points.size(); ++a)
     for (std::size_t b = 0; b < a; ++b) EXPECT_FALSE(chart.panels[0].series[a].look == chart.panels[0].series[b].look);
 }
@@ -334,7 +334,7 @@ TEST(TradeoffChart, NoTwoMethodsLookAlike) {
 TEST(TradeoffChart, AMethodKeepsItsLookWhateverStandsBesideIt) {
   const std::vector<std::string> order{"full", "h2o", "lagkv"};
   const auto look = [&](const std::vector<TradePoint>& points) {
-    const draw::Chart chart = tradeoff_chart("", "", divergence_scale(), points, order);
+    const draw::Chart chart = pareto_chart("", "", divergence_scale(), points, order);
     for (const draw::Series& series : chart.panels[0].series)
       if (series.name == "lagkv") return series.look;
     return draw::SeriesLook{};
@@ -348,7 +348,7 @@ TEST(TradeoffChart, TellsAPointAndNamesTheFront) {
   TradePoint point = trade_point("lagkv", 0.25, 0.03), far = trade_point("far", 0.9, kInfinity);
   point.told = "a <little> more";
   point.pareto_front = true;
-  const draw::Chart chart = tradeoff_chart("a front", "", divergence_scale(), {point, far});
+  const draw::Chart chart = pareto_chart("a front", "", divergence_scale(), {point, far});
   EXPECT_THAT(draw::page_drawings(chart, "plot").html(),
               HasSubstr("lagkv: 25\u00A0% of the bytes, a &lt;little&gt; more"));
   const auto words = drawn(chart);

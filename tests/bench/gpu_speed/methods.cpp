@@ -6,7 +6,7 @@
 #include "analyzers/chunk_grid.h"
 #include "calibrate/elitekv/jlrd.h"
 #include "calibrate/elitekv/ropelite.h"
-#include "eval/filtered_forward.h"
+#include "eval/ablation_forward.h"
 #include "kernels/calibration_ops.h"
 #include "kernels/spectral_ops.h"
 #include "states/live_source.h"

@@ -1,4 +1,4 @@
-#include "results/tradeoff_chart.h"
+#include "results/pareto_chart.h"
 
 #include <algorithm>
 #include <cmath>
@@ -89,8 +89,8 @@ void mark_pareto_front(std::vector<TradePoint>& points) {
     });
 }
 
-draw::Chart tradeoff_chart(const std::string& heading, const std::string& description, const LossScale& scale,
-                           const std::vector<TradePoint>& points, std::span<const std::string> methods) {
+draw::Chart pareto_chart(const std::string& heading, const std::string& description, const LossScale& scale,
+                         const std::vector<TradePoint>& points, std::span<const std::string> methods) {
   draw::Panel panel{.key = "",
                     .title = "",
                     .description = description,

@@ -1,7 +1,7 @@
 #include <array>
 
-#include "io/blocks/decoders.h"
-#include "io/blocks/load.h"
+#include "io/gguf_blocks/decoders.h"
+#include "io/gguf_blocks/load.h"
 
 namespace kvs::blocks {
 namespace {

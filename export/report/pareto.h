@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "export/report/markup.h"
-#include "results/tradeoff_chart.h"
+#include "results/pareto_chart.h"
 
 namespace kvs::inline report {
 
 /// Returns drawings of bytes against loss for wide and narrow pages, with the legend of methods.
-Markup tradeoff(const std::string& id, const std::string& title, const std::string& description, const LossScale& scale,
-                const std::vector<TradePoint>& points);
+Markup pareto_figure(const std::string& id, const std::string& title, const std::string& description,
+                     const LossScale& scale, const std::vector<TradePoint>& points);
 
 }  // namespace kvs::inline report

@@ -1,13 +1,13 @@
-#include "export/report/tradeoff.h"
+#include "export/report/pareto.h"
 
 #include "calibrate/registry.h"
 #include "draw/svg.h"
 
 namespace kvs::inline report {
 
-Markup tradeoff(const std::string& id, const std::string& title, const std::string& description, const LossScale& scale,
-                const std::vector<TradePoint>& points) {
-  draw::Chart chart = tradeoff_chart("", description, scale, points, method_order());
+Markup pareto_figure(const std::string& id, const std::string& title, const std::string& description,
+                     const LossScale& scale, const std::vector<TradePoint>& points) {
+  draw::Chart chart = pareto_chart("", description, scale, points, method_order());
   chart.panels.front().title = title;
   const draw::Panel& panel = chart.panels.front();
   return element("div", {{"class", "wide"}}, draw::page_drawing(chart, panel, id, {860, 340})) +

@@ -35,7 +35,7 @@ void mark_pareto_front(std::vector<TradePoint>& points);
 
 /// Draws loss against bytes on logarithmic scales, and the front as a staircase with labels where there is space.
 /// @param methods  determines the order in which colours and marks are assigned; other methods follow
-draw::Chart tradeoff_chart(const std::string& heading, const std::string& description, const LossScale& scale,
-                           const std::vector<TradePoint>& points, std::span<const std::string> methods = {});
+draw::Chart pareto_chart(const std::string& heading, const std::string& description, const LossScale& scale,
+                         const std::vector<TradePoint>& points, std::span<const std::string> methods = {});
 
 }  // namespace kvs::inline results

@@ -2,12 +2,9 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "io/json.h"
-#include "kernels/backend.h"
 #include "model/rope_parameters.h"
 
 namespace kvs::inline model {
@@ -31,16 +28,5 @@ RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext&
 /// Converts all kinds to a JSON list of {theta, rotary_dim, scaling}, and back. @throws Error kInput.
 Json ropes_json(std::span<const RopeParameters> ropes);
 std::vector<RopeParameters> ropes_from_json(const JsonCursor& list);
-
-/// cos and sin in backend memory.
-struct RopeMemory {
-  BackendTensor<float, 2> cosine, sine;  // [position, rotary_dim / 2]
-  float factor = 1;
-  RopeTable table() const { return {cosine.view(), sine.view(), factor}; }
-};
-
-/// Computes the angle as f32(position) · f32(frequency) rounded to f32, like Transformers. Its cos and sin are computed
-/// in double, rounded, and multiplied by the factor in f32. Cost: positions · rotary_dim transcendental functions.
-RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::size_t positions);
 
 }  // namespace kvs::inline model

@@ -1,4 +1,4 @@
-#include "eval/filtered_forward.h"
+#include "eval/ablation_forward.h"
 
 #include <gtest/gtest.h>
 
