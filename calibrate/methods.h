@@ -4,8 +4,8 @@
 #define KVS_EXTRA_METHODS(PLAIN)  // defined by a test build (tests/extra_method)
 #endif
 
-/// The only list of methods, in the order of listings. PLAIN(Name) declares kNameMethod; CALIBRATED(Name) also declares
-/// a Calibration kNameCalibration (calibrate/calibration.h).
+/// The list of methods, in the order of listings. Commands, schema and reports follow from it. PLAIN(Name) declares
+/// kNameMethod; CALIBRATED(Name) also declares a Calibration kNameCalibration (calibrate/calibration.h).
 #define KVS_METHODS(PLAIN, CALIBRATED) \
   CALIBRATED(Full)                     \
   PLAIN(Streaming)                     \

@@ -46,7 +46,7 @@ for folder in $folders calibrate/compare; do
 done
 
 # A method's folder includes no other method's folder, and the shared folders include no method's.
-methods="full freqkv lagkv faedkv elitekv transform"
+methods=$(grep -l 'constinit const Method k' calibrate/*/*.cpp | cut -d/ -f2 | sort -u)
 for folder in $methods common config budget compare; do
   for method in $methods; do
     [ "$folder" = "$method" ] && continue

@@ -7,6 +7,8 @@
 namespace kvs::codecs {
 namespace {  // NOLINT: see scalars.h
 
+// llama.cpp's types of cache rows. io/gguf_blocks decodes the blocks of GGUF weights.
+
 /// llama.cpp, ggml-quants.c: d in f16, then the codes.
 struct Q8_0 {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
