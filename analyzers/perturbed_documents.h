@@ -12,14 +12,14 @@
 
 namespace kvs::inline analyzers {
 
-/// What one document's perturbation did to its states.
+/// The effect of a perturbation on the states of one document.
 struct PerturbedDocument {
   std::size_t replaced = 0;                     // words before token T
   bool same_count = true;                       // before each replaced word's end both versions have as many tokens
   std::vector<ByState<BandSimilarity>> layers;  // [layer]
 };
 
-/// The means over `documents` in a result that says already where it comes from.
+/// Fills in the means over `documents`. @param result  holds the run's head
 PerturbationResult perturbation_result(PerturbationResult result, std::span<const PerturbedDocument> documents);
 
 /// Fills the layers of `documents`, of which the sources hold a version each.
@@ -29,9 +29,11 @@ void compare_documents(SpectralOps& ops, StateSource& original, StateSource& per
                        std::span<const std::size_t> layers, Journal& journal,
                        const std::function<void(std::size_t)>& done, std::span<PerturbedDocument> documents);
 
-/// A document as a record of a journal, and back.
+/// Converts a document to a record of a journal, and back.
 Json perturbed_document_json(const PerturbedDocument& document);
-/// @param planned  the document that it is of, without layers;  @param layers  that it has. @throws Error kInput
+/// @param planned  the record's document, without layers
+/// @param layers   number of layers of the record
+/// @throws Error kInput
 PerturbedDocument perturbed_document_from(const JsonCursor& record, const PerturbedDocument& planned,
                                           std::size_t layers);
 

@@ -15,7 +15,7 @@
 
 namespace kvs::inline analyzers {
 
-/// What a retention run measures: every share of every band for keys, values and both.
+/// The measurements of a retention run: every share of every band for keys, values and both.
 struct RetentionPlan {
   /// Keeps whole chunks; with `delta`, also the best ones.
   struct Chunks {
@@ -54,7 +54,7 @@ Retention retain(AblationForward& forward, const RetentionPlan& plan,
                  std::span<const std::vector<std::int32_t>> documents, Journal& journal,
                  const std::function<void(std::size_t)>& done);
 
-/// All that a result says of plan and sums. @param result  says already where it comes from
+/// Fills in the members that plan and sums determine. @param result  holds the run's head
 RetentionResult retention_result(RetentionResult result, const RetentionPlan& plan, const Retention& retention);
 
 }  // namespace kvs::inline analyzers

@@ -24,7 +24,7 @@ struct CacheChoice {
   /// Returns true if rows are stored in a type other than the default.
   bool has_kv_type() const;
   /// Returns true if its rows can be stored in another type.
-  bool takes_kv_type() const { return !has_kv_type() && method->rows; }
+  bool takes_kv_type() const { return !has_kv_type() && method->takes_kv_type; }
   /// Returns true for the full cache with unchanged rows, the reference of comparisons.
   bool is_full() const { return method == &kFullMethod && !has_kv_type(); }
   /// Returns the given parameters as one object.

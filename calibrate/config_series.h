@@ -52,8 +52,8 @@ struct SeriesSize {
 /// One way to calibrate a method to a budget by writing a config.
 struct SeriesMethod {
   std::string_view name;
-  bool rows;     // its rows can be stored in other types
-  int priority;  // like BudgetGrid::priority
+  bool takes_kv_type;  // its rows can be stored in other types
+  int priority;        // like BudgetGrid::priority
   std::unique_ptr<ConfigSeries> (*start)(const SeriesInput& input);
   /// Returns the approximate number of passes over a document.
   double (*passes)(const SeriesSize& size, std::size_t budgets);

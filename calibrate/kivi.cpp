@@ -146,7 +146,7 @@ constinit const Method kKiviMethod{
               .link = "https://arxiv.org/abs/2402.02750",
               .year = 2024},
     .prefill = Prefill::kEither,
-    .rows = false,
+    .takes_kv_type = false,
     .make = make_kivi,
     .fixed_settings =
         [](std::size_t) {

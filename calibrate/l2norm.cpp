@@ -76,7 +76,7 @@ Json l2norm_for_share(double share, std::size_t, const Json&) { return {{"ratio"
 constinit const Method kL2normMethod{
     .name = "l2norm",
     .title = "the L2 norm",
-    .summary = "of a prefix the tokens of the shortest keys",
+    .summary = "the tokens of a prefix that have the shortest keys",
     .paper = {.authors = "Devoto, Zhao, Scardapane, Minervini",
               .title = "A Simple and Effective L2 Norm-Based Strategy for KV Cache Compression",
               .link = "https://arxiv.org/abs/2406.11430",

@@ -3,15 +3,26 @@
 #include <utility>
 
 #include "caches/full.h"
+#include "core/error.h"
 
 namespace kvs::inline calibrate {
 namespace {
 
-/// The words of `prefill` that a method takes, its default first.
-std::span<const std::string_view> prefill_words(Prefill prefill) noexcept {
+/// Returns the words of `prefill` that a method takes, its default first.
+std::span<const std::string_view> prefill_words(Prefill prefill) {
   static constexpr std::string_view kWords[] = {"stepwise", "whole"};
   const std::span<const std::string_view> words(kWords);
-  return prefill == Prefill::kStepwise ? words.first(1) : prefill == Prefill::kWhole ? words.last(1) : words;
+  switch (prefill) {
+    case Prefill::kStepwise:
+      return words.first(1);
+    case Prefill::kWhole:
+      return words.last(1);
+    case Prefill::kEither:
+      return words;
+    case Prefill::kNone:
+      break;
+  }
+  throw Error(ErrorCode::kInternal, "prefill", "the method has no parameter for it");
 }
 
 Prefix prefix_of(const Method& method, Parameters& parameters) {
@@ -32,7 +43,7 @@ Prefix prefix_of(const Method& method, Parameters& parameters) {
 std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& parameters, std::size_t layer,
                                              const CacheShape& shape) {
   if (!parameters.select(layer)) return make_full_cache();
-  const KvTypes types = method.rows ? read_kv_types(parameters, layer, shape) : KvTypes{};
+  const KvTypes types = method.takes_kv_type ? read_kv_types(parameters, layer, shape) : KvTypes{};
   std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, shape, types});
   const bool windowed = !shape.windows.empty() && shape.windows[layer] != 0;
   return windowed ? make_full_cache(types) : std::move(cache);

@@ -40,8 +40,8 @@ struct Method {
   std::string_view summary;  // what it keeps
   Paper paper = {};          // empty: this project's own, or without a paper
   Prefill prefill = Prefill::kStepwise;
-  /// True if it keeps rows of tokens, which may be stored in any type (read_kv_types()).
-  bool rows = true;
+  /// True if its rows can be stored in any storage type (read_kv_types()).
+  bool takes_kv_type = true;
   /// Creates the cache of the layer selected in `parameters`. @throws Error like Parameters. nullptr: the caches need
   /// the files of a config, which a calibration writes (Calibration::load).
   std::unique_ptr<LayerCache> (*make)(Parameters& parameters, const CacheLayer& layer) = nullptr;

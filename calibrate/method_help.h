@@ -6,9 +6,9 @@
 
 namespace kvs::inline calibrate {
 
-/// What --help says of a method: title, paper and every parameter.
+/// Returns the help text of a method: title, paper and every parameter.
 std::string method_help(const Method& method);
-/// A line for each method and its parameters.
+/// Returns one line for each method with its parameters.
 std::string cache_method_lines();
 
 }  // namespace kvs::inline calibrate

@@ -20,12 +20,6 @@ const Method* find_method(std::string_view name) noexcept {
   return found == kMethods.end() ? nullptr : *found;
 }
 
-std::vector<std::string> method_order() {
-  std::vector<std::string> order{"quantised alone"};
-  for (const Method* method : all_methods()) order.emplace_back(method->name);
-  return order;
-}
-
 std::vector<std::string> method_names(bool (*holds)(const Method& method)) {
   std::vector<std::string> names;
   for (const Method* const method : kMethods)

@@ -15,8 +15,4 @@ const Method* find_method(std::string_view name) noexcept;
 /// Returns the names of the methods for which `holds` is true.
 std::vector<std::string> method_names(bool (*holds)(const Method& method));
 
-/// Returns the methods in the order that determines their looks in figures: a method has one colour and form
-/// everywhere. "quantised alone" is the full cache in a storage type.
-std::vector<std::string> method_order();
-
 }  // namespace kvs::inline calibrate

@@ -29,10 +29,10 @@ std::vector<double> pooled(const std::vector<double>& mass, std::size_t kernel) 
   return sums;
 }
 
-/// Of a prefix of P tokens, the last `window` are kept. Of the P − window tokens before them, each KV head keeps the
-/// cache_size − window tokens (the first of equals) with the most attention from the window's queries: softmax weights
-/// over all keys that a query sees, summed over the window and the query heads that read the KV head, after average
-/// pooling over `kernel` neighbours (zeros beyond both ends count). All later tokens are kept. Keys keep their
+/// The cache keeps the last `window` of a prefix's P tokens. Each KV head also keeps cache_size − window of the P −
+/// window tokens before them, those with the most attention from the window's queries (the first of equals): softmax
+/// weights over all keys that a query sees, summed over the window and the query heads that read the KV head, after
+/// average pooling over `kernel` neighbours (zeros beyond both ends count). All later tokens are kept. Keys keep their
 /// positions. The window's tokens attend one by one, the others at once.
 /// Source: Li et al. (2024), SnapKV, arXiv:2404.14469, section 4. Deviation: heads of a group share one choice, because
 /// they share the cache.
@@ -111,7 +111,7 @@ Json snapkv_for_share(double share, std::size_t tokens, const Json& settings) {
 constinit const Method kSnapkvMethod{
     .name = "snapkv",
     .title = "SnapKV",
-    .summary = "of a prefix its last tokens and those that they read most",
+    .summary = "the last tokens of a prefix and the tokens that they read most",
     .paper = {.authors = "Li, Huang, Yang, Venkitesh, Locatelli, Ye, Cai, Lewis, Chen",
               .title = "SnapKV: LLM Knows What You are Looking for Before Generation",
               .link = "https://arxiv.org/abs/2404.14469",

@@ -15,7 +15,7 @@ struct StreamingOptions {
 /// A token attends to the first `sinks` tokens and to the last cache_size − sinks tokens (including itself), as if they
 /// were in slots 0 to cache_size − 1. Scores depend only on distances, so the recent keys keep their rotation; only the
 /// sinks are rotated again for each token. O(sinks) per token in addition to the attention.
-/// Source: Xiao et al. (2024), StreamingLLM, arXiv:2309.17453, section 3.2.
+/// Source: Xiao et al. (2023), StreamingLLM, arXiv:2309.17453, section 3.2.
 ///
 /// Stored are the sinks, with keys before RoPE, and the recent tokens in any order, rotated. Rotations use positions
 /// counted from `origin_`, which follows the text so that positions stay below 2 · cache_size.

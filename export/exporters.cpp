@@ -23,7 +23,7 @@ constexpr std::string_view kMlaNeeds =
 
 constexpr std::array kExporters{
     Exporter{"llama-cpp", "the cache types of llama.cpp: a preset of llama-server, with the flags", "full",
-             "a config of the full cache with one store of llama.cpp's for all layers; a GGUF file", kFile, false,
+             "a config of the full cache with one type of llama.cpp for all layers; a GGUF file", kFile, false,
              write_llama_cpp},
     Exporter{"vllm-fp8", "the model with the scales of vLLM's fp8 cache: a folder", "full",
              "a config of the full cache with type=fp8; a Hugging Face folder", kFolder, false, write_vllm_fp8},

@@ -243,7 +243,8 @@ CalibratedConfigurations calibrated_configurations(const CalibrationPlan& plan, 
 
 std::size_t max_calibrated_configurations(const CalibrationPlan& plan, const CompareGrid& grid) {
   std::size_t configurations = 0;
-  for (const SeriesMethod* const method : plan.series) configurations += 1 + (method->rows ? grid.composed.size() : 0);
+  for (const SeriesMethod* const method : plan.series)
+    configurations += 1 + (method->takes_kv_type ? grid.composed.size() : 0);
   for (const std::string& method : grid.methods)
     if (is_calibrated(method)) configurations += kv_types_of(grid, *find_method(method)).size();
   return configurations * grid.budgets.size();

@@ -6,7 +6,7 @@
 #include "calibrate/compare/best_configs.h"
 #include "calibrate/compare/comparison_result.h"
 #include "calibrate/compare/configurations.h"
-#include "calibrate/registry.h"
+#include "calibrate/method_order.h"
 #include "eval/cache_quality.h"
 #include "run/progress.h"
 

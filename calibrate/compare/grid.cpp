@@ -137,7 +137,7 @@ std::vector<Configuration> grid_configurations(const CompareGrid& grid, const Mo
 std::vector<std::string> kv_types_of(const CompareGrid& grid, const Method& method) {
   std::vector<std::string> types{""};
   const auto& kinds = method.name == "full" ? grid.types : grid.composed;
-  if (method.rows) types.insert(types.end(), kinds.begin(), kinds.end());
+  if (method.takes_kv_type) types.insert(types.end(), kinds.begin(), kinds.end());
   return types;
 }
 

@@ -9,7 +9,7 @@
 
 namespace kvs::inline calibrate {
 
-// What the papers' methods cost, from a model's shapes alone.
+// The costs of the papers' methods, computed from a model's shapes alone.
 
 /// Geometries of real models by short names. No RoPE, no windows.
 std::span<const ModelConfig> known_geometries();
@@ -33,13 +33,14 @@ double transform_flops(const ModelConfig& model, const SlotOptions& slots, std::
 /// Tokens that LagKV holds of T: S + ⌊rL⌋(⌊(T − S)/L⌋ − 1) + L + (T − S) mod L; all below S + 2L.
 std::size_t lagkv_tokens(std::size_t tokens, std::size_t sinks, std::size_t lag, double ratio) noexcept;
 
-/// What FAEDKV holds of a prefix: the rows at its ends, and of the N tokens between them the bins of the lowest chunks.
+/// The size of FAEDKV's cache of a prefix: the rows at both ends, and the bins of the lowest chunks for the N tokens
+/// between them.
 struct SpectrumSize {
   std::size_t sinks = 10, recent = 50, chunks = 22;
 
-  /// Of ⌊N/2⌋ + 1, in the ⌊share · C + ½⌋ lowest chunks (kept_count()).
+  /// Returns the number of bins, of ⌊N/2⌋ + 1, in the ⌊share · C + ½⌋ lowest chunks (kept_count()).
   std::size_t kept_bins(std::size_t tokens, double share) const noexcept;
-  /// In tokens: a complex bin takes as many bytes as two. All tokens where there is no middle.
+  /// Returns the size in tokens: a complex bin takes the bytes of two tokens. Without a middle, all tokens are kept.
   std::size_t size(std::size_t tokens, double share) const noexcept;
 };
 

@@ -84,7 +84,7 @@ double series_coded_values(const SeriesSize&, std::size_t, std::size_t) { return
 double series_memory(const SeriesSize& size) { return elite_series_memory(size.model, size.compute, size.max_share); }
 
 constexpr SeriesMethod kSeries[] = {{.name = "elitekv",
-                                     .rows = true,
+                                     .takes_kv_type = true,
                                      .priority = 6,
                                      .start = start_series,
                                      .passes = series_passes,

@@ -18,12 +18,14 @@ struct AblationSums {
   std::size_t layers() const noexcept { return ablated.front().size(); }
   /// Returns the losses of one layer: [chunk][document], the mean NLL of the document's scored tokens without the chunk
   /// minus that of the unchanged model.
-  std::vector<std::vector<std::optional<double>>> losses(std::size_t layer) const;
+  std::vector<std::vector<std::optional<double>>> losses(std::size_t layer_index) const;
 };
 
-/// The numbers of the result, `documents` among them. PPL = exp(mean NLL over all scored tokens of all documents). Sums
-/// run in document order.
+/// Returns the numbers of the result. PPL = exp(mean NLL over all scored tokens of all documents). Sums run in document
+/// order.
 /// @param sums  every chunk in at least one document
 AblationResult ablation_result(const AblationSums& sums);
+/// Returns the number of documents in which each chunk was ablated: [layer][chunk].
+std::vector<std::vector<std::size_t>> ablated_documents(const AblationSums& sums);
 
 }  // namespace kvs::inline calibrate

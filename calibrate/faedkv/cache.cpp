@@ -245,7 +245,7 @@ constinit const Method kFaedkvMethod{
               .link = "https://arxiv.org/abs/2507.20030",
               .year = 2025},
     .prefill = Prefill::kWhole,
-    .rows = false,
+    .takes_kv_type = false,
     .make = make_faedkv,
     .settings_for_share = faedkv_for_share,
     .notes = window_notes,

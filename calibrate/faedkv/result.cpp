@@ -23,10 +23,8 @@ AblationResult result_of(const AblationPlan& plan, const AblationSums& sums) {
   result.chunks = plan.grid.chunks;
   result.layers = plan.layers;
   result.ppl_base = if_finite(std::exp(result.nll_base));
-  if (!plan.race) {
-    result.documents.reset();
-    return result;
-  }
+  if (!plan.race) return result;
+  result.documents = ablated_documents(sums);
   result.confidence = plan.race->confidence;
   result.undecided.emplace();
   for (const ChunkRace& race : judge_layers(plan, sums)) result.undecided->push_back(open_in(race));

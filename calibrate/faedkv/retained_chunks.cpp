@@ -1,7 +1,7 @@
 #include "calibrate/faedkv/retained_chunks.h"
 
 #include "calibrate/config/config.h"
-#include "calibrate/registry.h"
+#include "calibrate/method.h"
 #include "core/error.h"
 
 namespace kvs::inline calibrate {
@@ -14,7 +14,7 @@ Json settings_of_all_layers(const Json& config, const std::filesystem::path& pat
   const std::string where = path.string() + ": /parameters/";
   Parameters reader({{config.at("parameters"), where, ErrorCode::kInput}}, model.at("layers").get<std::size_t>());
   (void)make_cache(
-      *find_method("faedkv"), reader,
+      kFaedkvMethod, reader,
       {.kv_heads = model.at("kv_heads").get<std::size_t>(), .head_dim = model.at("head_dim").get<std::size_t>()});
   Json settings = reader.resolved();
   for (const char* const name : {"sinks", "recent", "transform", "spectrum", "key_space"})

@@ -13,14 +13,14 @@ namespace kvs::inline calibrate {
 /// The scales of every layer's keys after RoPE and of its values.
 class Fp8Sides {
  public:
-  /// @param by_head  each KV head has scales of its own
+  /// @param by_head  true: one scale for each KV head
   Fp8Sides(const ModelConfig& model, ExtremeRule rule, bool by_head);
 
-  /// @param done  is told the documents so far
+  /// @param done  called with the number of documents done
   void measure(StateSource& source, const std::function<void(std::size_t)>& done);
-  /// Of a config of `full`.
+  /// Returns the parameters of a config of `full`.
   Json parameters() const;
-  /// `largest_k` and `largest_v`: [layer].
+  /// Returns `largest_k` and `largest_v`: [layer].
   Json largest() const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace kvs::inline calibrate {
 
-/// kLag: scales a partition by the range of the next one. kLocal: by its own range. kL2: scores by −‖k‖₂ instead,
-/// except in layers 0 and 1, which the source does not compress in that variant.
+/// kLag: scales a partition by the range of the next one. kLocal: by its own range. kL2: scores by −‖k‖₂²
+/// instead, which has the order of −‖k‖₂. The source does not compress layers 0 and 1 in that variant.
 enum class LagkvVariant { kLag, kLocal, kL2 };
 
 struct LagkvOptions {
@@ -25,7 +25,8 @@ struct LagkvOptions {
 using HeadRows = TensorView<const float, 2>;  // [token, head_dim], of one KV head
 
 /// Returns scores [L] of the first L of 2L tokens: the softmax over the partition's tokens of the unbiased standard
-/// deviation over channels of the scaled state, for the keys after RoPE, plus the same for the values; in double.
+/// deviation over channels of the scaled state, for the keys after RoPE, plus the same for the values; in double. kL2
+/// returns −‖k‖₂² of each token.
 /// Source: LagKV, section 3. Deviations: a channel that is constant in the reference contributes 0 (the public code
 /// divides by zero); the values' part may have another weight than the keys'.
 /// @throws Error kData for a score that is not finite

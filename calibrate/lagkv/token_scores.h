@@ -39,8 +39,8 @@ TokenScores score_tokens(StateSource& source, std::size_t document, std::span<co
 /// independently; 1 with one head.
 double head_overlap(const TokenScores& scores, std::size_t layer);
 
-/// Scores, rounded to a figure's digits, and positions of the tokens that stay, in a result that says already where it
-/// comes from.
+/// Fills in the scores, rounded to a figure's digits, and the positions of the kept tokens.
+/// @param result  holds the run's head
 TokenScoresResult scores_result(TokenScoresResult result, const TokenScores& scores);
 
 }  // namespace kvs::inline calibrate

@@ -79,7 +79,7 @@ double series_memory(const SeriesSize& size) {
 constexpr SeriesMethod series_of(std::string_view name, int priority,
                                  std::unique_ptr<ConfigSeries> (*start)(const SeriesInput& input)) {
   return {.name = name,
-          .rows = false,
+          .takes_kv_type = false,
           .priority = priority,
           .start = start,
           .passes = series_passes,

@@ -18,7 +18,7 @@ constinit const Method kTransformMethod{
     .title = "the transform coder",
     .summary = "every token, keys and values in a joint KLT basis, coded under one budget of bits",
     .prefill = Prefill::kNone,
-    .rows = false,
+    .takes_kv_type = false,
     .check = check_transform,
     .check_tensors = check_transform_tensors,
     .priority = 1,

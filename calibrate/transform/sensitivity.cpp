@@ -12,7 +12,7 @@ namespace {
 enum Candidate : std::size_t { kFull, kKeys, kValues };
 
 double mean(const std::vector<double>& losses) {
-  return std::reduce(losses.begin(), losses.end()) / static_cast<double>(losses.size());
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ Json quanto(const ExportJob& job) {
 }
 
 Json fp8(const ExportJob& job) {
-  const EngineTypes store = one_kv_type(job, "Transformers");
-  for (const auto& [name, kind] : {std::pair("type_k", store.k), std::pair("type_v", store.v)})
+  const EngineTypes types = one_kv_type(job, "Transformers");
+  for (const auto& [name, kind] : {std::pair("type_k", types.k), std::pair("type_v", types.v)})
     if (kind != "fp8") refuse_parameter(job, name, "found " + kind + ", expected fp8, or a config of the method kivi");
   return {{"backend", "fp8"}};
 }

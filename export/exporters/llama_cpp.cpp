@@ -25,33 +25,33 @@ void require_type(const ExportJob& job, const std::string& parameter, const std:
 }  // namespace
 
 Json write_llama_cpp(const ExportJob& job) {
-  const EngineTypes store = one_kv_type(job, "llama.cpp");
-  require_type(job, "type_k", store.k);
-  require_type(job, "type_v", store.v);
-  if (!store.engine_layout && cache_shape(job.model.config()).adjacent_pairs)
+  const EngineTypes types = one_kv_type(job, "llama.cpp");
+  require_type(job, "type_k", types.k);
+  require_type(job, "type_v", types.v);
+  if (!types.engine_layout && cache_shape(job.model.config()).adjacent_pairs)
     refuse_parameter(job, "layout",
                      "found hf, expected engine: llama.cpp keeps the keys of this architecture in adjacent pairs");
   if (job.model.format() != ModelFormat::kGguf)
     throw Error(ErrorCode::kUnsupported, job.model.path().string(),
                 "found a Hugging Face folder, expected the GGUF file that llama.cpp is to run");
   const std::filesystem::path model = std::filesystem::absolute(job.model.path());
-  const std::string flags = "-ctk " + store.k + " -ctv " + store.v + " -fa on";
+  const std::string flags = "-ctk " + types.k + " -ctv " + types.v + " -fa on";
   std::string text = "; llama-server --models-preset THIS_FILE, or any llama.cpp program with " + flags + "\n";
   Json notes = Json::array({"flags of any llama.cpp program: " + flags});
-  if (cuda_pair(store.k, store.v) != CudaPair::kEveryBuild) {
-    const std::string builds = cuda_pair_text(store.k, store.v);
+  if (cuda_pair(types.k, types.v) != CudaPair::kEveryBuild) {
+    const std::string builds = cuda_pair_text(types.k, types.v);
     text += "; " + builds + "\n";
     notes.push_back(builds);
   }
-  if (!store.rotate) {
+  if (!types.rotate) {
     text += "; the config was measured without rotation: set LLAMA_ATTN_ROT_DISABLE=1 in the environment\n";
     notes.push_back("the config is without rotation: llama.cpp needs LLAMA_ATTN_ROT_DISABLE=1 in the environment");
   }
-  text += "[" + model.stem().string() + "]\nmodel = " + model.string() + "\nctk = " + store.k + "\nctv = " + store.v +
+  text += "[" + model.stem().string() + "]\nmodel = " + model.string() + "\nctk = " + types.k + "\nctv = " + types.v +
           "\nfa = on\n";
   write_staged(job.out, text);
-  return {{"settings", {{"ctk", store.k}, {"ctv", store.v}, {"fa", "on"}}},
-          {"cuda", builds_of(cuda_pair(store.k, store.v))},
+  return {{"settings", {{"ctk", types.k}, {"ctv", types.v}, {"fa", "on"}}},
+          {"cuda", builds_of(cuda_pair(types.k, types.v))},
           {"notes", notes}};
 }
 

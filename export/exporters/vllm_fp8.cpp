@@ -38,10 +38,10 @@ std::vector<KvTypes> kv_types_of(const ExportJob& job, std::vector<std::size_t>&
   const ModelConfig& model = job.model.config();
   Parameters reader = parameter_reader(job);
   const CacheShape shape = cache_shape(model);
-  std::vector<KvTypes> stores;
+  std::vector<KvTypes> types;
   for (std::size_t layer = 0; layer < model.layers; ++layer) {
-    stores.push_back(reader.select(layer) ? read_kv_types(reader, layer, shape) : KvTypes{});
-    const RowKind k = stores.back().k.format.kind, v = stores.back().v.format.kind;
+    types.push_back(reader.select(layer) ? read_kv_types(reader, layer, shape) : KvTypes{});
+    const RowKind k = types.back().k.format.kind, v = types.back().v.format.kind;
     if (k != RowKind::kE4m3 && k == v) {  // layer stays at 16 bits
       skipped.push_back(layer);
     } else if (k != RowKind::kE4m3 || v != RowKind::kE4m3) {
@@ -52,11 +52,11 @@ std::vector<KvTypes> kv_types_of(const ExportJob& job, std::vector<std::size_t>&
     }
   }
   if (skipped.size() == model.layers) refuse_parameter(job, "type", "found no fp8, expected it in some layers");
-  return stores;
+  return types;
 }
 
-bool is_one(const RowType& store) {
-  return std::ranges::all_of(store.scales, [&](float scale) { return scale == store.scales.front(); });
+bool is_one(const RowType& type) {
+  return std::ranges::all_of(type.scales, [&](float scale) { return scale == type.scales.front(); });
 }
 
 void copy_folder(const fs::path& from, const fs::path& to) {
@@ -114,14 +114,14 @@ Json write_vllm_fp8(const ExportJob& job) {
                 "found a GGUF file, expected a Hugging Face folder: it is copied as it is");
   (void)resolved_parameters(job);  // throws for invalid parameters
   std::vector<std::size_t> skipped;
-  const std::vector<KvTypes> stores = kv_types_of(job, skipped);
+  const std::vector<KvTypes> types = kv_types_of(job, skipped);
   const bool by_head =
-      !std::ranges::all_of(stores, [](const KvTypes& store) { return is_one(store.k) && is_one(store.v); });
+      !std::ranges::all_of(types, [](const KvTypes& layer) { return is_one(layer.k) && is_one(layer.v); });
   const DType type = type_of_weights(job);
   std::vector<OutputTensor> scales;
-  for (std::size_t layer = 0; layer < stores.size(); ++layer)
-    for (const auto& [name, store] : {std::pair("k_scale", &stores[layer].k), std::pair("v_scale", &stores[layer].v)}) {
-      std::vector<float> values = store->scales;
+  for (std::size_t layer = 0; layer < types.size(); ++layer)
+    for (const auto& [name, side] : {std::pair("k_scale", &types[layer].k), std::pair("v_scale", &types[layer].v)}) {
+      std::vector<float> values = side->scales;
       if (values.empty()) values = {1.0F};
       values.resize(by_head ? job.model.config().kv_heads : 1, values.front());
       const std::uint64_t count = values.size();

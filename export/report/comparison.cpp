@@ -32,7 +32,7 @@ std::optional<double> speed_of(const ComparedConfiguration& one, const std::opti
 std::string settings_of(const ComparedConfiguration& one) {
   std::string words = settings_text(one.settings);
   if (one.type && one.type != "none" && words.find("type") == std::string::npos)
-    words += (words.empty() ? "" : " \u00B7 ") + std::string("store\u00A0") + *one.type;
+    words += (words.empty() ? "" : " \u00B7 ") + std::string("type\u00A0") + *one.type;
   return words;
 }
 

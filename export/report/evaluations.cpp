@@ -63,7 +63,7 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
     if (!loss && label != "full") continue;
     TradePoint point{.label = label, .method = one.result.method, .told = {}, .interval = {}};
     point.stored = point.label != point.method;
-    if (point.stored && point.method == "full") point.method = "quantised alone";
+    if (point.stored && point.method == "full") point.method = kQuantisedAlone;
     point.bytes = one.quality().bytes_ratio;
     if (loss) {
       point.loss = change_of(loss->ratio);

@@ -1,6 +1,6 @@
 #include "export/report/pareto.h"
 
-#include "calibrate/registry.h"
+#include "calibrate/method_order.h"
 #include "draw/svg.h"
 
 namespace kvs::inline report {

@@ -12,7 +12,7 @@ namespace kvs::inline report {
 namespace {
 
 /// Returns the storage type of a cache's parameters: "q8_0", "k q8_0, v q4_0", or none.
-std::string store_of(const std::optional<Json>& parameters) {
+std::string kv_type_of(const std::optional<Json>& parameters) {
   const auto type = [&](const char* name) -> std::string {
     if (!parameters || !parameters->contains(name)) return "";
     const Json& value = parameters->at(name);
@@ -61,9 +61,9 @@ std::string spoken(const std::string& label) {
 }
 
 std::string cache_label(const std::string& method, const std::optional<Json>& parameters) {
-  const std::string store = store_of(parameters);
-  if (store.empty()) return method;
-  return method == "full" ? store : method + " + " + store;
+  const std::string type = kv_type_of(parameters);
+  if (type.empty()) return method;
+  return method == "full" ? type : method + " + " + type;
 }
 
 std::string settings_text(const Json& settings) {

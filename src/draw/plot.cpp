@@ -45,13 +45,18 @@ std::string line_path(const Frame& frame, const Series& series) {
   return d;
 }
 
-/// Returns the step line of the smallest value so far, continued to the panel's right edge.
+/// Returns the step line of the points, continued to the panel's right edge.
 std::string steps_path(const Frame& frame, const Series& series) {
   std::string d;
-  for (const Point& point : series.points)
-    d += d.empty() ? "M" + at(frame.x(point.x), frame.y(point.y))
-                   : "H" + coordinate(frame.x(point.x)) + "V" + coordinate(frame.y(point.y));
-  return d.empty() ? d : d + "H" + coordinate(frame.right());
+  bool pen_down = false;
+  for (const Point& point : series.points) {
+    const bool drawn = is_drawn(frame, point);
+    if (drawn)
+      d += pen_down ? "H" + coordinate(frame.x(point.x)) + "V" + coordinate(frame.y(point.y))
+                    : "M" + at(frame.x(point.x), frame.y(point.y));
+    pen_down = drawn;
+  }
+  return pen_down ? d + "H" + coordinate(frame.right()) : d;
 }
 
 /// Returns the area between the ends of the intervals, one piece for each run of points that have an interval.
@@ -83,7 +88,7 @@ Markup whisker(const Frame& frame, Medium medium, const Series& series, const Po
 Markup marks(const Frame& frame, Medium medium, const Series& series) {
   Markup result;
   for (const Point& point : series.points) {
-    if (series.mark <= 0 || !std::isfinite(point.x) || !std::isfinite(point.y)) continue;
+    if (series.mark <= 0 || !is_drawn(frame, point)) continue;
     const Markup mark = marker(medium, series.look.form, series.look.colour, frame.x(point.x), frame.y(point.y),
                                series.mark, point.hollow ? "hollow" : "");
     const Markup spread = whisker(frame, medium, series, point);

@@ -23,13 +23,12 @@ class Journal {
   /// @throws Error kConflict listing every member that differs if `identity` differs from the stored one (JSON
   ///         equality); kInput if a line other than the last is damaged.
   static Journal resume(const std::filesystem::path& path, const Json& identity);
-  /// The contents of a journal, for readers of an unfinished output. Reading does not change the file and ignores a
-  /// torn last line.
-  /// @throws Error kInput if it is missing, empty, or a line other than the last is damaged.
   struct Content {
     Json identity;
     std::vector<Json> records;
   };
+  /// Reads a journal without changing it, for readers of an unfinished output. Ignores a torn last line.
+  /// @throws Error kInput if the file is missing, empty, or a line other than the last is damaged.
   static Content read(const std::filesystem::path& path);
   /// Like read(), from the bytes of a journal. @param name  for errors
   static Content parse(std::string_view text, const std::string& name);

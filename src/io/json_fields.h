@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 

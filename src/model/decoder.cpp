@@ -235,7 +235,8 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
   }
 }
 
-/// Copies the last token of each member to `kept`. Attention carries a non-finite value to it within one layer.
+/// Copies the last token of each member to `kept`. In a layer without a window, attention carries a non-finite value of
+/// any token to the last token.
 void Decoder::ForwardPass::keep_last_rows(const ResidualStream& hidden, const BackendView<float, 2>& kept) {
   const BackendView<float, 2> residual = as_rows(hidden);
   for (std::size_t member = 0; member < hidden.members(); ++member) {

@@ -49,8 +49,8 @@ class Decoder {
   /// Returns `members` copies of the only member of `hidden`: variants that share everything below a layer.
   ResidualStream repeat(const ResidualStream& hidden, std::size_t members);
   /// Runs layers [hidden.next_layer, last_layer) in place.
-  /// @throws Error kData naming the first layer whose activations become NaN or infinite; a hook sees later layers
-  /// first.
+  /// @throws Error kData naming the first layer after which the last token of a member is NaN or infinite; a hook sees
+  /// later layers first.
   /// @param hook   sees each layer's states, or nullptr
   /// @param cache  attends for each layer and keeps its states; nullptr: the tokens attend only to themselves
   void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook = nullptr, Cache* cache = nullptr);

@@ -8,8 +8,8 @@ namespace kvs::inline model {
 
 namespace {
 
-/// Returns base^(2c / rotary_dim), like torch.pow of a scalar and an f32 tensor.
-float wavelength_of(double base, std::size_t chunk, std::size_t rotary_dim) {
+/// Returns 1 / theta_c = base^(2c / rotary_dim), like torch.pow of a scalar and an f32 tensor.
+float inverse_frequency(double base, std::size_t chunk, std::size_t rotary_dim) {
   const float exponent = static_cast<float>(2 * chunk) / static_cast<float>(rotary_dim);
   return static_cast<float>(std::pow(static_cast<double>(static_cast<float>(base)), static_cast<double>(exponent)));
 }
@@ -60,8 +60,8 @@ std::vector<double> yarn_frequencies(const RopeParameters& rope) {
   if (low == high) high += 0.001;  // like Transformers: avoids a division by zero
   std::vector<double> frequencies(rope.chunks());
   for (std::size_t chunk = 0; chunk < frequencies.size(); ++chunk) {
-    const float wavelength = wavelength_of(rope.theta, chunk, rope.rotary_dim);
-    const float kept = 1.0F / wavelength, stretched = 1.0F / (static_cast<float>(rope.scaling.factor) * wavelength);
+    const float inverse = inverse_frequency(rope.theta, chunk, rope.rotary_dim);
+    const float kept = 1.0F / inverse, stretched = 1.0F / (static_cast<float>(rope.scaling.factor) * inverse);
     const float ramp = (static_cast<float>(chunk) - static_cast<float>(low)) / static_cast<float>(high - low);
     const float share = 1.0F - std::clamp(ramp, 0.0F, 1.0F);
     frequencies[chunk] = stretched * (1.0F - share) + kept * share;
@@ -71,7 +71,7 @@ std::vector<double> yarn_frequencies(const RopeParameters& rope) {
 
 float scaled_frequency(const RopeParameters& rope, double base, std::size_t chunk, bool beyond) {
   const RopeScaling& scaling = rope.scaling;
-  const float wavelength = wavelength_of(base, chunk, rope.rotary_dim), frequency = 1.0F / wavelength;
+  const float inverse = inverse_frequency(base, chunk, rope.rotary_dim), frequency = 1.0F / inverse;
   switch (scaling.type) {
     case RopeScaling::Type::kLinear:
       return frequency / static_cast<float>(scaling.factor);
@@ -80,7 +80,7 @@ float scaled_frequency(const RopeParameters& rope, double base, std::size_t chun
     case RopeScaling::Type::kFactors:
       return frequency / scaling.factors[chunk];
     case RopeScaling::Type::kLongRope:
-      return 1.0F / ((beyond ? scaling.long_factors : scaling.factors)[chunk] * wavelength);
+      return 1.0F / ((beyond ? scaling.long_factors : scaling.factors)[chunk] * inverse);
     case RopeScaling::Type::kDefault:
     case RopeScaling::Type::kDynamic:
     case RopeScaling::Type::kYarn:

@@ -39,8 +39,8 @@ void write_extremes(const AblationResult& ablation, std::ostream& text) {
   std::ranges::sort(cells, std::greater{}, &Cell::delta);
   text << "  chunks that matter most:";
   for (std::size_t n = 0; n < std::min<std::size_t>(3, cells.size()); ++n)
-    text << (n > 0 ? "," : "") << " layer " << cells[n].layer << " chunk " << cells[n].chunk << " (+"
-         << 100.0L * cells[n].delta << " %)";  // long double: delta may be the largest double
+    text << (n > 0 ? "," : "") << " layer " << cells[n].layer << " chunk " << cells[n].chunk << " (" << std::showpos
+         << 100.0L * cells[n].delta << std::noshowpos << " %)";  // long double: delta may be the largest double
   text << "\n  chunks whose loss changes perplexity by less than 0.1 %: " << harmless << " of " << cells.size() << '\n';
 }
 
@@ -69,15 +69,17 @@ void write_race(const FaedkvResult& found, std::ostream& text) {
 
 }  // namespace
 
-void AblationResult::check(const AblationResult& of, const JsonCursor& json) {
+void AblationResult::check(const AblationResult& result, const JsonCursor& json) {
   const auto check_map = [&](const char* name, const auto& map) {
     const JsonCursor rows = json.at(name);
-    if (map.size() != of.layers.size()) rows.fail("a row for each of " + std::to_string(of.layers.size()) + " layers");
+    if (map.size() != result.layers.size())
+      rows.fail("a row for each of " + std::to_string(result.layers.size()) + " layers");
     for (std::size_t n = 0; n < map.size(); ++n)
-      if (map[n].size() != of.chunks) rows.at(n).fail("a value for each of " + std::to_string(of.chunks) + " chunks");
+      if (map[n].size() != result.chunks)
+        rows.at(n).fail("a value for each of " + std::to_string(result.chunks) + " chunks");
   };
-  check_map("delta", of.delta);
-  check_map("interval", of.interval);
+  check_map("delta", result.delta);
+  check_map("interval", result.interval);
 }
 
 std::string to_text(const FaedkvResult& found) {

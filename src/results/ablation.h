@@ -32,19 +32,19 @@ struct AblationResult {
   std::optional<std::vector<std::vector<std::size_t>>> undecided =
       {};  // [layer]: chunks that were never separated from the threshold
 
-  static void fields(auto& of, auto&& field) {
-    field("protocol", of.protocol)("key_space", of.key_space)("chunks", of.chunks)("layers", of.layers);
-    field.newer("scored_per_document", of.scored_per_document);
-    field("ppl_base", of.ppl_base);
-    field.newer("nll_base", of.nll_base);
-    field.newer("nll_error", of.nll_error);
-    field("delta", of.delta)("interval", of.interval);
-    field.absent_or("documents", of.documents);
-    field.absent_or("confidence", of.confidence);
-    field.absent_or("undecided", of.undecided);
+  static void fields(auto& result, auto&& field) {
+    field("protocol", result.protocol)("key_space", result.key_space)("chunks", result.chunks)("layers", result.layers);
+    field.newer("scored_per_document", result.scored_per_document);
+    field("ppl_base", result.ppl_base);
+    field.newer("nll_base", result.nll_base);
+    field.newer("nll_error", result.nll_error);
+    field("delta", result.delta)("interval", result.interval);
+    field.absent_or("documents", result.documents);
+    field.absent_or("confidence", result.confidence);
+    field.absent_or("undecided", result.undecided);
   }
   /// Checks that each map has a row for each layer and a column for each chunk.
-  static void check(const AblationResult& of, const JsonCursor& json);
+  static void check(const AblationResult& result, const JsonCursor& json);
 };
 
 /// `quality` of a faedkv config: the loss on the calibration documents with only the kept chunks.
@@ -53,8 +53,8 @@ struct FaedkvQuality {
     std::size_t chunks = 0;
     std::optional<double> ppl;
     double nll_mean = 0, nll_error = 0;
-    static void fields(auto& of, auto&& field) {
-      field("chunks", of.chunks)("ppl", of.ppl)("nll_mean", of.nll_mean)("nll_error", of.nll_error);
+    static void fields(auto& result, auto&& field) {
+      field("chunks", result.chunks)("ppl", result.ppl)("nll_mean", result.nll_mean)("nll_error", result.nll_error);
     }
   };
   std::string text = "calibration documents";
@@ -64,10 +64,10 @@ struct FaedkvQuality {
   double nll_mean = 0, nll_error = 0;
   double keep = 0;                          // share of the chunks that are kept
   std::optional<std::vector<Point>> sweep;  // the loss for several numbers of kept chunks
-  static void fields(auto& of, auto&& field) {
-    field("text", of.text)("ppl_full", of.ppl_full)("nll_full", of.nll_full)("ppl", of.ppl)("nll_mean", of.nll_mean)(
-        "nll_error", of.nll_error)("keep", of.keep);
-    field.absent_or("sweep", of.sweep);
+  static void fields(auto& result, auto&& field) {
+    field("text", result.text)("ppl_full", result.ppl_full)("nll_full", result.nll_full)("ppl", result.ppl)(
+        "nll_mean", result.nll_mean)("nll_error", result.nll_error)("keep", result.keep);
+    field.absent_or("sweep", result.sweep);
   }
 };
 

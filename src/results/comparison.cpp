@@ -160,7 +160,7 @@ std::vector<TradePoint> trade_points(const ComparisonResult& result,
   for (const ComparedConfiguration& one : result.configurations)
     if (one.loss && (one.documents == most || one.pareto_front))
       points.push_back({.label = one.label,
-                        .method = one.method == "full" && one.type ? "quantised alone" : one.method,
+                        .method = one.method == "full" && one.type ? kQuantisedAlone : one.method,
                         .stored = one.type.has_value(),
                         .bytes = one.loss->bytes_ratio,
                         .loss = one.loss->kl,

@@ -8,6 +8,9 @@
 
 namespace kvs::inline results {
 
+/// TradePoint::method of the full cache in a storage type.
+inline constexpr const char* kQuantisedAlone = "quantised alone";
+
 /// The size and the loss of one cache.
 struct TradePoint {
   std::string label, method;  // the method determines the colour and the mark

@@ -12,7 +12,7 @@
 
 namespace kvs::inline run {
 
-/// What is to be captured.
+/// The input of a capture.
 struct CaptureJob {
   std::span<const std::vector<std::int32_t>> documents;
   CaptureHeader header;

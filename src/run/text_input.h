@@ -29,7 +29,7 @@ BosChoice bos_choice(const Options& options);
 /// Returns the `bos` of outputs: the id that texts begin with, or null.
 Json bos_json(std::int32_t bos);
 
-/// What --invalid-utf8 and --skip-bad-lines say.
+/// Returns the values of --invalid-utf8 and --skip-bad-lines.
 TextLeniency text_leniency(const Options& options);
 /// Prints the effects of these options.
 void print_leniency(std::size_t replaced_bytes, std::size_t skipped_lines, bool quiet);

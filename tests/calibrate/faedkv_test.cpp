@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(ChunkGrid, CoversEveryBinOnceForOddAndEvenLengths) {
   for (const std::size_t samples : {7U, 8U, 1000U, 1001U}) {
@@ -62,12 +63,22 @@ TEST(AblationResult, OneDocumentHasNoInterval) {
 TEST(AblationResult, AChunkIsMeasuredOnItsOwnDocuments) {
   // The second document left chunk 1 out: its Δ comes from the first document alone, and a single document has no
   // interval.
-  const AblationResult result = ablation_result({10, {20, 30}, {{{21, 22}}, {{33, std::nullopt}}}});
-  EXPECT_THAT(result.documents->front(), ElementsAre(2, 1));
+  const AblationSums sums{10, {20, 30}, {{{21, 22}}, {{33, std::nullopt}}}};
+  EXPECT_THAT(ablated_documents(sums), ElementsAre(ElementsAre(2, 1)));
+  const AblationResult result = ablation_result(sums);
   EXPECT_NEAR(result.delta[0][0], std::exp(0.2) - 1, 1e-12);
   EXPECT_NEAR(result.delta[0][1], std::exp(0.2) - 1, 1e-12);
   EXPECT_FALSE(result.interval[0][1]);
   EXPECT_NEAR(result.nll_base, 2.5, 1e-12);
+}
+
+TEST(AblationResult, TextGivesTheSignOfAChange) {
+  FaedkvResult found;
+  found.ablation.chunks = 2;
+  found.ablation.layers = {3};
+  found.ablation.delta = {{0.02, -0.003}};
+  found.kept = {{0}};
+  EXPECT_THAT(to_text(found), HasSubstr("layer 3 chunk 0 (+2 %), layer 3 chunk 1 (-0.3 %)"));
 }
 
 TEST(MostImportant, TakesTheLargestAndTheLowestIndexOnTies) {

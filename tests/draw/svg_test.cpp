@@ -124,6 +124,18 @@ TEST(SvgFile, WhatIsNotANumberIsAGap) {
   EXPECT_THAT(svg, AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
 }
 
+TEST(SvgFile, AValueWithoutAPlaceIsAGapInStepsAndMarks) {
+  Panel panel{.x = {.axis = {1, 5}}, .y = {.axis = {1, 100, Axis::Scale::kLogarithmic}}};
+  panel.series.push_back(series("", {{1, 10}, {2, 0}, {3, 20}}));
+  panel.series[0].join = Series::Join::kSteps;
+  const std::string svg = svg_file(one_panel(panel));
+  const auto paths = curves(svg);
+  ASSERT_EQ(paths.size(), 1U);
+  EXPECT_EQ(count(attribute(paths[0], "d"), "M"), 2U);
+  EXPECT_EQ(count(attribute(paths[0], "d"), "H"), 1U);  // from the last point to the right edge
+  EXPECT_EQ(elements(parsed(svg), "circle").size(), 2U);
+}
+
 TEST(SvgFile, NothingToDrawIsADrawing) {
   EXPECT_NO_THROW(parsed(svg_file(one_panel({}))));
   Panel empty{.series = {series("none", {})}, .notes = {{1, 1, "a note"}}};

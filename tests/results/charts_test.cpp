@@ -302,7 +302,7 @@ TradePoint trade_point(const std::string& label, double bytes, double loss) {
   return point;
 }
 
-TEST(TradeoffChart, TheFrontIsWhatNoOtherBeatsInBothBytesAndLoss) {
+TEST(ParetoChart, TheFrontIsWhatNoOtherBeatsInBothBytesAndLoss) {
   std::vector<TradePoint> points{trade_point("small", 0.25, 0.3), trade_point("beaten", 0.5, 0.4),
                                  trade_point("good", 0.5, 0.1), trade_point("full", 1, 0),
                                  trade_point("as good", 0.5, 0.1)};
@@ -313,7 +313,7 @@ TEST(TradeoffChart, TheFrontIsWhatNoOtherBeatsInBothBytesAndLoss) {
   EXPECT_EQ(front, (std::vector<std::string>{"small", "good", "full", "as good"}));
 }
 
-TEST(TradeoffChart, LossesBelowTheScaleLieAtTheBottomWhichSaysSo) {
+TEST(ParetoChart, LossesBelowTheScaleLieAtTheBottomWhichSaysSo) {
   const draw::Chart chart =
       pareto_chart("", "", perplexity_scale(), {trade_point("none", 0.5, 0), trade_point("gain", 0.25, -0.01)});
   for (const draw::Series& series : chart.panels[0].series)
@@ -321,7 +321,7 @@ TEST(TradeoffChart, LossesBelowTheScaleLieAtTheBottomWhichSaysSo) {
   EXPECT_THAT(drawn(chart), Contains("\u2264\u00A00.1\u00A0%"));
 }
 
-TEST(TradeoffChart, NoTwoMethodsLookAlike) {
+TEST(ParetoChart, NoTwoMethodsLookAlike) {
   constexpr int kMethods = 30;
   std::vector<TradePoint> points;
   points.reserve(kMethods);
@@ -331,7 +331,7 @@ TEST(TradeoffChart, NoTwoMethodsLookAlike) {
     for (std::size_t b = 0; b < a; ++b) EXPECT_FALSE(chart.panels[0].series[a].look == chart.panels[0].series[b].look);
 }
 
-TEST(TradeoffChart, AMethodKeepsItsLookWhateverStandsBesideIt) {
+TEST(ParetoChart, AMethodKeepsItsLookWhateverStandsBesideIt) {
   const std::vector<std::string> order{"full", "h2o", "lagkv"};
   const auto look = [&](const std::vector<TradePoint>& points) {
     const draw::Chart chart = pareto_chart("", "", divergence_scale(), points, order);
@@ -344,7 +344,7 @@ TEST(TradeoffChart, AMethodKeepsItsLookWhateverStandsBesideIt) {
   EXPECT_EQ(look({lagkv}), draw::series_look(2));
 }
 
-TEST(TradeoffChart, TellsAPointAndNamesTheFront) {
+TEST(ParetoChart, TellsAPointAndNamesTheFront) {
   TradePoint point = trade_point("lagkv", 0.25, 0.03), far = trade_point("far", 0.9, kInfinity);
   point.told = "a <little> more";
   point.pareto_front = true;

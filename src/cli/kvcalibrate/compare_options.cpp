@@ -94,14 +94,14 @@ bool takes_whole_prefix(const Method& method) { return method.prefill == Prefill
               "found '" + name + "', expected some of " + listed(known) + did_you_mean(name, known));
 }
 
-/// Returns true if --types-with-methods adds a configuration: for a config, or for a method other than full that keeps
-/// rows.
+/// Returns true if --types-with-methods adds a configuration: for a config, or for a method other than full whose rows
+/// take a storage type.
 bool composes(const Options& options, const CompareGrid& grid) {
   const auto takes = [](const std::string& name) {
-    return find_method(name) != &kFullMethod && find_method(name)->rows;
+    return find_method(name) != &kFullMethod && find_method(name)->takes_kv_type;
   };
   return !options.list("config").empty() || std::ranges::any_of(grid.methods, takes) ||
-         std::ranges::any_of(compared_series(options), &SeriesMethod::rows);
+         std::ranges::any_of(compared_series(options), &SeriesMethod::takes_kv_type);
 }
 
 /// @throws Error kUsage for the first of `names` that is given without `needed`

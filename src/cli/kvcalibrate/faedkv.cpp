@@ -22,7 +22,7 @@ double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::s
          static_cast<double>(2 * documents) * forward_flops(model, static_cast<double>(plan.setup.tokens));
 }
 
-std::vector<std::filesystem::path> figure_files(const std::filesystem::path& out, bool sweep) {
+std::vector<std::filesystem::path> ablation_figure_paths(const std::filesystem::path& out, bool sweep) {
   std::vector<std::filesystem::path> files;
   for (const char* suffix : {"_ablation", "_filtering", "_chunks"})
     if (sweep || std::string_view(suffix) != "_chunks")
@@ -67,7 +67,7 @@ void run_faedkv(Arguments arguments) {
   const std::filesystem::path out = options->text("out");
   Run run(*options);
   run.take_outputs({.main = out,
-                    .others = figure_files(out, options->has("sweep")),
+                    .others = ablation_figure_paths(out, options->has("sweep")),
                     .kind = RunOutputs::Kind::kConfig,
                     .state = RunOutputs::State::kJournal});
   run.open_model();

@@ -23,9 +23,8 @@ void rotate(float* a, float* b, const float* cosine, const float* sine, RopeTurn
 
 void CpuBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
                       RopeDirection direction, std::span<const std::uint8_t> chunks) {
-  const auto [members, heads, tokens, head_dim] = x.shape();
-  const std::size_t half = table.cosine.extent(1), width = head_dim, rows = members * heads * tokens;
-  const std::size_t per_head = tokens, all_heads = heads;
+  const std::size_t heads = x.extent(1), tokens = x.extent(2), head_dim = x.extent(3);
+  const std::size_t half = table.cosine.extent(1), rows = x.extent(0) * heads * tokens;
   cpu::require(table.cosine.shape() == table.sine.shape() && 2 * half <= head_dim, "rope",
                "a table of at most head_dim / 2 frequencies");
   cpu::require(table.cosine.extent(0) >= first_position + tokens, "rope", "a table that reaches the last position");
@@ -35,8 +34,8 @@ void CpuBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::size
   const RopeTurn turn = rope_turn(direction, table.factor);
 #pragma omp parallel for num_threads(threads_) schedule(static)
   for (std::size_t row = 0; row < rows; ++row) {
-    const std::size_t position = first_position + row % per_head, head = row / per_head % all_heads;
-    float* chunk = x.data() + row * width;
+    const std::size_t position = first_position + row % tokens, head = row / tokens % heads;
+    float* chunk = x.data() + row * head_dim;
     rotate(chunk, chunk + half, table.cosine.data() + position * half, table.sine.data() + position * half, turn,
            mask.data() + head * half, half);
   }
