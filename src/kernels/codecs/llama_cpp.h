@@ -39,7 +39,7 @@ KVS_CODEC void each_five_bits(const std::uint8_t* from, Use use) noexcept {
 
 /// q4_0 and q5_0: the value with the largest magnitude gets code 0 = −2^(Bits − 1).
 template <unsigned Bits>
-struct Signed {
+struct SymmetricBlock {
   static constexpr float kLevels = 1U << (Bits - 1);
 
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
@@ -65,7 +65,7 @@ struct Signed {
 
 /// q4_1 and q5_1: d and the minimum in f16.
 template <unsigned Bits>
-struct Affine {
+struct AffineBlock {
   static constexpr float kLevels = (1U << Bits) - 1;
 
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
