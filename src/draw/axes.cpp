@@ -27,7 +27,7 @@ class Strokes {
   void across(double y, double from, double to) {
     d_ += "M" + coordinate(from) + " " + coordinate(y) + "H" + coordinate(to);
   }
-  void upright(double x, double from, double to) {
+  void vertical(double x, double from, double to) {
     d_ += "M" + coordinate(x) + " " + coordinate(from) + "V" + coordinate(to);
   }
   Markup markup(Medium medium, std::string_view roles) const {
@@ -48,7 +48,7 @@ Markup bottom_axis(const PlacedPanel& placed, const Layout& layout, std::string_
   const Frame& frame = placed.frame;
   Markup result;
   for (const auto& [x, words] : placed_ticks(frame, Edge::kBottom, layout.tick_size)) {
-    if (axes.has_ticks) axes.upright(x, frame.bottom(), frame.bottom() + kTickLength);
+    if (axes.has_ticks) axes.vertical(x, frame.bottom(), frame.bottom() + kTickLength);
     if (placed.x_labels) result += label(medium, x, frame.bottom() + layout.tick_size + 5, words, "middle", tick_roles);
   }
   if (placed.x_name)
@@ -64,7 +64,7 @@ Markup top_axis(const PlacedPanel& placed, const Layout& layout, Medium medium, 
   axes.across(frame.top, frame.left, frame.right());
   Markup result;
   for (const auto& [x, words] : placed_ticks(frame, Edge::kTop, layout.tick_size)) {
-    axes.upright(x, frame.top, frame.top - kTickLength);
+    axes.vertical(x, frame.top, frame.top - kTickLength);
     result += label(medium, x, frame.top - kTickLength - 4, words, "middle", "tick");
   }
   return result + label(medium, frame.left + frame.width / 2, frame.top - kTickLength - 22, frame.panel->top->name,
@@ -100,7 +100,7 @@ Markup title(const PlacedPanel& placed, bool dense, Medium medium) {
 Markup outline(const Frame& frame, bool dense, Medium medium, Strokes& axes) {
   if (dense || frame.panel->cells) return rectangle(medium, frame.left, frame.top, frame.width, frame.height, "box");
   axes.across(frame.bottom(), frame.left, frame.right());
-  axes.upright(frame.left, frame.top, frame.bottom());
+  axes.vertical(frame.left, frame.top, frame.bottom());
   return {};
 }
 
@@ -137,7 +137,7 @@ Markup grid(const PlacedPanel& placed, const Layout& layout, Medium medium) {
   Strokes lines;
   if (frame.panel->x.names.empty())
     for (const PlacedTick& tick : placed_ticks(frame, Edge::kBottom, layout.tick_size))
-      lines.upright(tick.at, frame.top, frame.bottom());
+      lines.vertical(tick.at, frame.top, frame.bottom());
   if (frame.panel->y.names.empty())
     for (const PlacedTick& tick : placed_ticks(frame, Edge::kLeft, layout.tick_size))
       lines.across(tick.at, frame.left, frame.right());

@@ -62,7 +62,7 @@ struct Bars {
 /// A dashed line across a panel.
 struct Rule {
   double at = 0;
-  bool upright = false;
+  bool vertical = false;
   std::string name = {};  // in the legend; empty: not in the legend
   Colour colour = {};
 };

@@ -22,21 +22,21 @@ std::size_t stride(const Side& side, double length, double taken) {
   return step;
 }
 
-std::vector<Axis::Tick> category_ticks(const Side& side, bool upright, double length, double size) {
+std::vector<Axis::Tick> category_ticks(const Side& side, bool vertical, double length, double size) {
   double longest = 0;
   for (const std::string& name : side.names) longest = std::max(longest, text_width(name, size));
-  const std::size_t step = stride(side, length, upright ? 1.4 * size : longest + 0.8 * size);
+  const std::size_t step = stride(side, length, vertical ? 1.4 * size : longest + 0.8 * size);
   std::vector<Axis::Tick> ticks;
   for (std::size_t n = 0; n < side.names.size(); n += step) ticks.push_back({static_cast<double>(n), side.names[n]});
   return ticks;
 }
 
 /// Removes labels that would overlap an earlier one in the list.
-void thin_out(std::vector<PlacedTick>& ticks, bool upright, double size) {
+void thin_out(std::vector<PlacedTick>& ticks, bool vertical, double size) {
   double edge = HUGE_VAL, other = -HUGE_VAL;  // labels are placed after `edge` and before `other`
   for (PlacedTick& tick : ticks) {
     if (tick.label.empty()) continue;
-    const double half = upright ? 0.5 * size : 0.5 * text_width(tick.label, size), gap = upright ? 1 : 0.4 * size;
+    const double half = vertical ? 0.5 * size : 0.5 * text_width(tick.label, size), gap = vertical ? 1 : 0.4 * size;
     const bool fits = tick.at + half + gap <= edge || tick.at - half - gap >= other;
     if (!fits) {
       tick.label.clear();
@@ -61,20 +61,20 @@ double Frame::y(double value) const noexcept {
 
 std::vector<PlacedTick> placed_ticks(const Frame& frame, Edge edge, double size) {
   const Side& side = edge == Edge::kTop ? *frame.panel->top : edge == Edge::kBottom ? frame.panel->x : frame.panel->y;
-  const bool upright = edge == Edge::kLeft, categories = !side.names.empty();
+  const bool vertical = edge == Edge::kLeft, categories = !side.names.empty();
   std::vector<Axis::Tick> ticks = side.ticks;
   if (ticks.empty())
-    ticks = categories ? category_ticks(side, upright, upright ? frame.height : frame.width, size)
+    ticks = categories ? category_ticks(side, vertical, vertical ? frame.height : frame.width, size)
                        : side.axis.ticks(side.most, side.label);
   std::vector<PlacedTick> placed;
   for (auto& [value, label] : ticks) {
     const double share = categories ? share_of(side, value + 0.5)
-                         : upright  ? 1 - side.axis.place(value)
+                         : vertical ? 1 - side.axis.place(value)
                                     : side.axis.place(value);
-    placed.push_back({upright ? frame.top + share * frame.height : frame.left + share * frame.width, label});
+    placed.push_back({vertical ? frame.top + share * frame.height : frame.left + share * frame.width, label});
   }
   if (!categories) std::ranges::reverse(placed);  // keeps labels at the high end of a long axis
-  thin_out(placed, upright, size);
+  thin_out(placed, vertical, size);
   return placed;
 }
 

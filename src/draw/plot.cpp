@@ -114,8 +114,8 @@ Markup bar_shapes(const Frame& frame, Medium medium, const Bars& bars) {
 
 Markup rule_line(const Frame& frame, Medium medium, const Rule& rule) {
   const double x = frame.x(rule.at), y = frame.y(rule.at);
-  return rule.upright ? line(medium, x, frame.top, x, frame.bottom(), "zero", rule.colour)
-                      : line(medium, frame.left, y, frame.right(), y, "zero", rule.colour);
+  return rule.vertical ? line(medium, x, frame.top, x, frame.bottom(), "zero", rule.colour)
+                       : line(medium, frame.left, y, frame.right(), y, "zero", rule.colour);
 }
 
 std::string curve_roles(const Series& series) {

@@ -64,7 +64,7 @@ draw::Panel interval_panel(const std::string& key, const std::string& title, con
                              .told = row.name + ": " + row.told});
   }
   panel.series.push_back(std::move(series));
-  panel.rules.push_back({.at = 0, .upright = true});
+  panel.rules.push_back({.at = 0, .vertical = true});
   return panel;
 }
 
