@@ -94,7 +94,7 @@ struct Decoder::ForwardPass {
   void add_to_residual(const Operand& x, const Weight& weight, const NormWeights& norm,
                        const BackendView<float, 2>& residual);
   template <class Input>
-  void set_options(Input& input, std::size_t layer) const;
+  void set_score_options(Input& input, std::size_t layer) const;
   void keep_last_rows(const ResidualStream& hidden, const BackendView<float, 2>& kept);
   void check_finite(const BackendView<float, 2>& kept, std::size_t members, std::size_t first_layer);
 
@@ -144,7 +144,7 @@ void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x
 }
 
 template <class Input>
-void Decoder::ForwardPass::set_options(Input& input, std::size_t layer) const {
+void Decoder::ForwardPass::set_score_options(Input& input, std::size_t layer) const {
   input.scale = config.score_scale();
   input.window = config.window(layer);
   input.softcap = config.attention_softcap;
@@ -158,7 +158,7 @@ void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_
                            .kv_heads = config.kv_heads,
                            .rope = model.rope(layer, hidden.positions),
                            .first_position = hidden.first_position};
-  set_options(input, layer);
+  set_score_options(input, layer);
   const std::size_t tokens = hidden.tokens();
   project(model.layer(layer), x, hidden.members(),
           [&](std::size_t first, std::size_t count, const BackendView<float, 2>& qkv) {
@@ -189,7 +189,7 @@ void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size
     backend.norm_heads(states.q, weights.query_norm.gain.view(), config.norm_epsilon);
     backend.norm_heads(states.k, weights.key_norm.gain.view(), config.norm_epsilon);
   }
-  set_options(states, layer);
+  set_score_options(states, layer);
   if (hook != nullptr) hook->before_rope(states);
   if (cache != nullptr) return cache->layer(layer).attend(states, attended);
   rotate_at(states, hidden.first_position);
