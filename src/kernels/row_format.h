@@ -155,6 +155,6 @@ KVS_HOST_DEVICE constexpr std::size_t unit_scratch(const RowFormat& format, std:
 }
 
 /// Transforms a row into the basis of the encoding, out of it, or so that it can be multiplied with encoded rows.
-enum class RowTurn : std::uint8_t { kEnter, kLeave, kEnterAsQuery };
+enum class BasisChange : std::uint8_t { kToBasis, kFromBasis, kQueryToBasis };
 
 }  // namespace kvs::inline kernels

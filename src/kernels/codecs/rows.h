@@ -25,13 +25,13 @@ void with_codec(RowKind kind, Run run) {
     case RowKind::kQ8_0:
       return run(Q8_0{});
     case RowKind::kQ5_1:
-      return run(Affine<5>{});
+      return run(AffineBlock<5>{});
     case RowKind::kQ5_0:
-      return run(Signed<5>{});
+      return run(SymmetricBlock<5>{});
     case RowKind::kQ4_1:
-      return run(Affine<4>{});
+      return run(AffineBlock<4>{});
     case RowKind::kQ4_0:
-      return run(Signed<4>{});
+      return run(SymmetricBlock<4>{});
     case RowKind::kIq4Nl:
       return run(Iq4Nl{});
     case RowKind::kE4m3:
@@ -80,8 +80,8 @@ KVS_CODEC float sign_at(std::size_t index) noexcept {
   return (kSigns[index / 32 % 8] >> (index % 32)) & 1U ? 1.0F : -1.0F;
 }
 
-/// The basis in which a row, or one of its two parts, is encoded: permutation, signs, rotation by H. enter() and
-/// leave() are linear, so queries can be transformed instead of all the keys that they meet.
+/// The basis in which a row, or one of its two parts, is encoded: permutation, signs, rotation by H. to_basis() and
+/// from_basis() are linear, so queries can be transformed instead of all the keys that they meet.
 struct RowBasis {
   RowFormat format;
   std::size_t count;
@@ -92,18 +92,18 @@ struct RowBasis {
   }
   KVS_CODEC float run() const noexcept { return static_cast<float>(format.hadamard); }
   /// int4_per_token_head keeps the factor √n.
-  KVS_CODEC float enter_factor() const noexcept { return format.signs ? 1 : 1 / std::sqrt(run()); }
-  KVS_CODEC float leave_factor() const noexcept { return format.signs ? 1 / run() : 1 / std::sqrt(run()); }
+  KVS_CODEC float to_basis_factor() const noexcept { return format.signs ? 1 : 1 / std::sqrt(run()); }
+  KVS_CODEC float from_basis_factor() const noexcept { return format.signs ? 1 / run() : 1 / std::sqrt(run()); }
 
-  KVS_CODEC void enter(const float* x, float* y, float factor) const noexcept {
+  KVS_CODEC void to_basis(const float* x, float* y, float factor) const noexcept {
     for (std::size_t i = 0; i < count; ++i) y[i] = x[place(i)];
     if (format.signs)
       for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
     if (rotates()) rotate_hadamard(y, count, format.hadamard, factor);
   }
   /// Overwrites y. y may equal x if the basis does not permute.
-  KVS_CODEC void leave(float* y, float* x) const noexcept {
-    if (rotates()) rotate_hadamard(y, count, format.hadamard, leave_factor());
+  KVS_CODEC void from_basis(float* y, float* x) const noexcept {
+    if (rotates()) rotate_hadamard(y, count, format.hadamard, from_basis_factor());
     if (format.signs)
       for (std::size_t i = 0; i < count; ++i) y[i] *= sign_at(i % format.hadamard);
     if (y != x)
@@ -111,17 +111,18 @@ struct RowBasis {
   }
 };
 
-/// Transforms a row. kEnterAsQuery: the products of the result with rows in the basis equal the products of x with the
-/// original rows (the transpose of leave). kEnter: into the basis. kLeave: out of the basis.
-KVS_CODEC void turn_row(const RowFormat& format, std::size_t values, RowTurn turn, float* x, float* scratch) noexcept {
+/// Transforms a row. kQueryToBasis: the products of the result with rows in the basis equal the products of x with the
+/// original rows (the transpose of from_basis()). kToBasis: into the basis. kFromBasis: out of the basis.
+KVS_CODEC void change_basis(const RowFormat& format, std::size_t values, BasisChange change, float* x,
+                            float* scratch) noexcept {
   const std::size_t counts[2] = {format.split, values - format.split};
   for (const std::size_t count : counts) {
     const RowBasis basis{format, count};
     std::memcpy(scratch, x, count * sizeof(float));
-    if (turn == RowTurn::kLeave)
-      basis.leave(scratch, x);
+    if (change == BasisChange::kFromBasis)
+      basis.from_basis(scratch, x);
     else
-      basis.enter(scratch, x, turn == RowTurn::kEnter ? basis.enter_factor() : basis.leave_factor());
+      basis.to_basis(scratch, x, change == BasisChange::kToBasis ? basis.to_basis_factor() : basis.from_basis_factor());
     x += count;
   }
 }
@@ -136,7 +137,7 @@ KVS_CODEC void encode_groups(const RowFormat& format, std::size_t values, float 
     if (count == 0) continue;
     const RowGroup group = group_of(format, count);
     const RowBasis basis{format, count};
-    basis.enter(x, scratch, basis.enter_factor());
+    basis.to_basis(x, scratch, basis.to_basis_factor());
     if (format.kind == RowKind::kE4m3)
       for (std::size_t i = 0; i < count; ++i) scratch[i] /= scale;
     for (std::size_t i = count; i % group.values != 0; ++i) scratch[i] = 0;
@@ -171,7 +172,7 @@ KVS_CODEC void decode_groups(const RowFormat& format, std::size_t values, float 
     if (format.kind == RowKind::kE4m3)
       for (std::size_t i = 0; i < count; ++i) y[i] *= scale;
     if (!in_basis)
-      RowBasis{format, count}.leave(y, x);
+      RowBasis{format, count}.from_basis(y, x);
     else if (y != x)
       std::memcpy(x, y, count * sizeof(float));
     x += count;

@@ -49,15 +49,15 @@ void check(const StoredRows& held, std::size_t heads, std::size_t values, std::s
 
 }  // namespace
 
-PastReader::PastReader(const PastKv& past, bool keys, bool may_turn)
+PastReader::PastReader(const PastKv& past, bool keys, bool may_change_basis)
     : early_(keys ? past.k : past.v),
       late_(keys ? past.late_k : past.late_v),
       slots_(keys ? past.slots : RopeTable{}),
-      in_basis_(may_turn && early_.format.turns() && slots_.cosine.empty() &&
+      in_basis_(may_change_basis && early_.format.turns() && slots_.cosine.empty() &&
                 (late_.empty() || late_.format == early_.format)) {}
 
-void PastReader::turn(RowTurn turn, float* rows, std::size_t count, float* scratch) const noexcept {
-  if (in_basis_) loops().turn_rows({early_.format, early_.values(), count, {}, nullptr, rows, scratch}, turn);
+void PastReader::change_basis(BasisChange change, float* rows, std::size_t count, float* scratch) const noexcept {
+  if (in_basis_) loops().change_row_basis({early_.format, early_.values(), count, {}, nullptr, rows, scratch}, change);
 }
 
 std::size_t PastReader::spare_floats(std::size_t rows) const noexcept {

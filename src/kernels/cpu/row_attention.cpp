@@ -55,13 +55,13 @@ struct Layout {
 
 /// Stacks the queries of a group's heads: row = head · tokens + token.
 void gather(const AttentionInput& in, const Layout& l, std::size_t pair, float* base) {
-  const auto take = [&](const float* from, std::size_t rows, float* to, const PastReader& reader, RowTurn turn) {
+  const auto take = [&](const float* from, std::size_t rows, float* to, const PastReader& reader, BasisChange change) {
     std::copy_n(from + pair * rows * l.head_dim, rows * l.head_dim, to);
-    reader.turn(turn, to, rows, l.spare(base));
+    reader.change_basis(change, to, rows, l.spare(base));
   };
-  take(in.q.data(), l.rows, l.queries(base, pair), l.keys, RowTurn::kEnterAsQuery);
-  take(in.k.data(), l.tokens, l.own_keys(base, pair), l.keys, RowTurn::kEnter);
-  take(in.v.data(), l.tokens, l.own_values(base, pair), l.values, RowTurn::kEnter);
+  take(in.q.data(), l.rows, l.queries(base, pair), l.keys, BasisChange::kQueryToBasis);
+  take(in.k.data(), l.tokens, l.own_keys(base, pair), l.keys, BasisChange::kToBasis);
+  take(in.v.data(), l.tokens, l.own_values(base, pair), l.values, BasisChange::kToBasis);
 }
 
 /// Returns the stride of a row's scores against a run of keys.
@@ -117,7 +117,7 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
     results[row] = factor;  // write_mass() uses the factor and the sum
   }
   l.results(base, pair, l.past_runs)[l.rows + row] = static_cast<float>(sum);
-  l.values.turn(RowTurn::kLeave, mixed, 1, l.spare(base));
+  l.values.change_basis(BasisChange::kFromBasis, mixed, 1, l.spare(base));
   const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group + row / l.tokens;
   const std::size_t at = (member * l.tokens + row % l.tokens) * out.columns + head * l.head_dim;
   const auto inverse = static_cast<float>(1.0 / sum);

@@ -16,7 +16,7 @@ void attend_rows(const RowRun& run) noexcept;
 void weigh_row(const RowRun& run, std::size_t row) noexcept;
 void encode_rows(const CodedRows& coded) noexcept;
 void decode_rows(const CodedRows& coded) noexcept;
-void turn_rows(const CodedRows& coded, RowTurn turn) noexcept;
+void change_row_basis(const CodedRows& coded, BasisChange change) noexcept;
 void activate(Activation kind, const float* x, const float* up, std::size_t count, void* out, bool bf16) noexcept;
 LogitSum reduce_logits(const float* logits, std::size_t count) noexcept;
 void cap_logits(float* logits, std::size_t count, float softcap) noexcept;

@@ -112,9 +112,9 @@ struct Loops {
   /// Only the middle step of attend_rows(): converts a row's scores to weights (0 in the tail); sets largest and sum.
   void (*weigh_row)(const RowRun&, std::size_t row) noexcept;
 
-  void (*encode_rows)(const CodedRows&) noexcept;         // x to bytes
-  void (*decode_rows)(const CodedRows&) noexcept;         // bytes to x
-  void (*turn_rows)(const CodedRows&, RowTurn) noexcept;  // x in place; bytes are not read
+  void (*encode_rows)(const CodedRows&) noexcept;                    // x to bytes
+  void (*decode_rows)(const CodedRows&) noexcept;                    // bytes to x
+  void (*change_row_basis)(const CodedRows&, BasisChange) noexcept;  // x in place; bytes are not read
 
   /// out[i] = f(x[i]), multiplied by up[i] unless `up` is null. out is bf16 or f32.
   void (*activate)(Activation kind, const float* x, const float* up, std::size_t count, void* out, bool bf16) noexcept;

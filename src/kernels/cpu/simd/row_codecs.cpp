@@ -29,23 +29,22 @@ bool are_groups(const CodedRows& coded) {
          coded.values % group_of(coded.format, coded.values).values == 0;
 }
 
-constexpr std::size_t kMaxTurned = 256;  // largest run that leave_runs() accepts
+constexpr std::size_t kMaxRun = 256;  // largest run that runs_from_basis() accepts
 
-/// Returns true if rows leave their basis run by run.
-bool leave_by_runs(const CodedRows& coded) {
+/// Returns true if rows are taken out of their basis run by run.
+bool from_basis_by_runs(const CodedRows& coded) {
   const std::size_t run = coded.format.hadamard;
-  return run > 0 && run <= kMaxTurned && coded.values % run == 0 &&
-         (!coded.format.adjacent_pairs || run == coded.values);
+  return run > 0 && run <= kMaxRun && coded.values % run == 0 && (!coded.format.adjacent_pairs || run == coded.values);
 }
 
-/// Equals codecs::RowBasis::leave() for rows with leave_by_runs(), with the same sums. Runs are interleaved, so that
-/// each butterfly works on vectors.
-void leave_runs(const CodedRows& coded) {
+/// Equals codecs::RowBasis::from_basis() for rows with from_basis_by_runs(), with the same sums. Runs are interleaved,
+/// so that each butterfly works on vectors.
+void runs_from_basis(const CodedRows& coded) {
   constexpr std::size_t kSide = 16;
   const std::size_t n = coded.format.hadamard, runs = coded.rows * coded.values / n;
   const codecs::RowBasis basis{coded.format, n};
-  const float factor = basis.leave_factor();
-  float side[kMaxTurned][kSide];
+  const float factor = basis.from_basis_factor();
+  float side[kMaxRun][kSide];
   for (std::size_t run = 0; run < runs; run += kSide) {
     const std::size_t count = std::min(kSide, runs - run);
     float* const x = coded.x + run * n;
@@ -127,9 +126,9 @@ void decode_rows(const CodedRows& coded) noexcept {
   codecs::with_codec(coded.format.kind, [&](auto codec) {
     if constexpr (requires { decltype(codec)::decode(coded.bytes, coded.values, coded.x); }) {
       const bool stays = coded.in_basis || !coded.format.turns();
-      if (are_groups(coded) && (stays || leave_by_runs(coded))) {
+      if (are_groups(coded) && (stays || from_basis_by_runs(coded))) {
         decode_all<decltype(codec)>(coded);
-        if (!stays) leave_runs(coded);
+        if (!stays) runs_from_basis(coded);
         return;
       }
     }
@@ -140,9 +139,9 @@ void decode_rows(const CodedRows& coded) noexcept {
   });
 }
 
-void turn_rows(const CodedRows& coded, RowTurn turn) noexcept {
+void change_row_basis(const CodedRows& coded, BasisChange change) noexcept {
   for (std::size_t row = 0; row < coded.rows; ++row)
-    codecs::turn_row(coded.format, coded.values, turn, coded.x + row * coded.values, coded.scratch);
+    codecs::change_basis(coded.format, coded.values, change, coded.x + row * coded.values, coded.scratch);
 }
 
 }  // namespace KVS_ISA
