@@ -68,7 +68,7 @@ std::string samples_of(const ComparedList& configurations, std::optional<Relativ
   return samples_of(over);
 }
 
-std::string told(const ComparedConfiguration& one) {
+std::string tooltip_of(const ComparedConfiguration& one) {
   const std::string settings = settings_of(one);
   return "KL divergence " + shown(one.loss->kl) + (one.loss->ratio.ppl ? ", perplexity " + loss_words(one) : "") +
          (settings.empty() ? "" : "; " + settings) + "; " + (one.calibrated ? "calibrated, " : "") +
@@ -247,7 +247,7 @@ Markup winners(const ComparisonResult& result, const Output& output, const Repor
 }
 
 Markup comparison_figure(const ComparisonResult& result, std::size_t number) {
-  const std::vector<TradePoint> points = trade_points(result, told);
+  const std::vector<TradePoint> points = trade_points(result, tooltip_of);
   if (points.empty()) return {};
   const std::string extent = documents_of(result, result.max_documents()) + " of " + shown_count(result.tokens) +
                              " tokens" +

@@ -61,7 +61,7 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
     const std::string label = one.label();
     const auto& loss = one.quality().loss;
     if (!loss && label != "full") continue;
-    TradePoint point{.label = label, .method = one.result.method, .told = {}, .interval = {}};
+    TradePoint point{.label = label, .method = one.result.method, .tooltip = {}, .interval = {}};
     point.stored = point.label != point.method;
     if (point.stored && point.method == "full") point.method = kQuantisedAlone;
     point.bytes = one.quality().bytes_ratio;
@@ -69,8 +69,8 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
       point.loss = change_of(loss->ratio);
       point.interval = kvs::as_change(loss->ratio.interval);
     }
-    point.told = perplexity_change(point.loss, point.interval);
-    if (one.result.parameters) point.told += "; " + one.settings();
+    point.tooltip = perplexity_change(point.loss, point.interval);
+    if (one.result.parameters) point.tooltip += "; " + one.settings();
     points.push_back(std::move(point));
   }
   mark_pareto_front(points);

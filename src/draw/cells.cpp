@@ -36,9 +36,9 @@ std::map<std::size_t, std::string> paths_by_level(const Cells& cells, Colour::Sc
   return paths;
 }
 
-AttributeList told_cells(const Cells& cells, const Frame& frame, double width, double height) {
+AttributeList tooltip_attributes(const Cells& cells, const Frame& frame, double width, double height) {
   std::vector<std::string> values;
-  for (const auto& row : cells.told) values.push_back(joined(row, ';'));
+  for (const auto& row : cells.tooltip) values.push_back(joined(row, ';'));
   return {{"class", "map"},
           {"data-at", coordinate(frame.left) + " " + coordinate(frame.top)},
           {"data-cell", coordinate(width) + " " + coordinate(height)},
@@ -65,7 +65,7 @@ Markup cell_shapes(const Frame& frame, Medium medium) {
   const std::string transform = "translate(" + coordinate(frame.left) + " " + coordinate(frame.top + 0.5 * height) +
                                 ") scale(" + shown_key(width) + " " + shown_key(height) + ")";
   const Markup grid = shape("g", {{"transform", transform}}, paths);
-  return medium == Medium::kPage ? shape("g", told_cells(cells, frame, width, height), grid) : grid;
+  return medium == Medium::kPage ? shape("g", tooltip_attributes(cells, frame, width, height), grid) : grid;
 }
 
 }  // namespace kvs::draw

@@ -29,8 +29,8 @@ struct Side {
 /// A value of a series. A value that is not finite, or not above 0 on a logarithmic axis, leaves a gap in the line.
 struct Point {
   double x = 0, y = 0;
-  Interval interval = {};  // around y, or around x with Series::Spread::kAcross
-  std::string told = {};   // the value in words, shown in a page
+  Interval interval = {};    // around y, or around x with Series::Spread::kAcross
+  std::string tooltip = {};  // the value in words, shown in a page
   bool hollow = false, faded = false;
 };
 
@@ -43,16 +43,16 @@ struct Series {
   std::vector<Point> points = {};
   Join join = Join::kLine;
   Spread spread = Spread::kNone;
-  double mark = 2.8;      // size; 0: no marks
-  bool thin = false;      // thin line
-  std::string told = {};  // the line in words, shown in a page
+  double mark = 2.8;         // size; 0: no marks
+  bool thin = false;         // thin line
+  std::string tooltip = {};  // the line in words, shown in a page
 };
 
 /// Rectangles of one colour.
 struct Bars {
   struct Bar {
     double left, right, low, high;
-    std::string told = {};
+    std::string tooltip = {};
   };
   std::string name = {};
   Colour colour = {};
@@ -75,9 +75,9 @@ struct Note {
 
 /// A heat map.
 struct Cells {
-  std::vector<std::vector<double>> places;          // [row][column], position on the bar's scale; NaN: no cell
-  std::vector<std::vector<std::string>> told = {};  // [row][column] in words, shown in a page
-  std::vector<std::string> rows, columns;           // names of rows and columns, shown in a page
+  std::vector<std::vector<double>> places;             // [row][column], position on the bar's scale; NaN: no cell
+  std::vector<std::vector<std::string>> tooltip = {};  // [row][column] in words, shown in a page
+  std::vector<std::string> rows, columns;              // names of rows and columns, shown in a page
   std::string row_word, column_word;
 };
 

@@ -11,17 +11,18 @@ namespace kvs::draw {
 namespace {
 
 /// Returns an element that shows its text on hover in a page, and a plain group in a file.
-Markup told_group(Medium medium, const std::string& told, std::string_view roles, const Markup& content) {
+Markup tooltip_group(Medium medium, const std::string& tooltip, std::string_view roles, const Markup& content) {
   if (medium == Medium::kFile) return shape("g", paint(medium, roles), content);
   return shape("g", {{"class", "point" + std::string(roles.empty() ? "" : " ") + std::string(roles)}},
-               (told.empty() ? Markup() : element("title", told)) + content);
+               (tooltip.empty() ? Markup() : element("title", tooltip)) + content);
 }
 
-Markup path(Medium medium, const std::string& d, std::string_view roles, Colour colour, const std::string& told = "") {
+Markup path(Medium medium, const std::string& d, std::string_view roles, Colour colour,
+            const std::string& tooltip = "") {
   if (d.empty()) return {};
   AttributeList attributes = paint(medium, roles, colour);
   attributes.emplace_back("d", d);
-  return shape("path", attributes, told.empty() || medium == Medium::kFile ? Markup() : element("title", told));
+  return shape("path", attributes, tooltip.empty() || medium == Medium::kFile ? Markup() : element("title", tooltip));
 }
 
 bool is_drawn(const Frame& frame, const Point& point) {
@@ -95,19 +96,19 @@ Markup marks(const Frame& frame, Medium medium, const Series& series) {
     if (medium == Medium::kFile && !point.faded)
       result += spread + mark;
     else
-      result += told_group(medium, point.told, point.faded ? "beaten" : "", spread + mark);
+      result += tooltip_group(medium, point.tooltip, point.faded ? "beaten" : "", spread + mark);
   }
   return result;
 }
 
 Markup bar_shapes(const Frame& frame, Medium medium, const Bars& bars) {
   Markup result;
-  for (const auto& [left, right, low, high, told] : bars.bars) {
+  for (const auto& [left, right, low, high, tooltip] : bars.bars) {
     if (!std::isfinite(low) || !std::isfinite(high)) continue;
     const double top = std::min(frame.y(low), frame.y(high)), height = std::abs(frame.y(high) - frame.y(low));
     const Markup bar =
         rectangle(medium, frame.x(left), top, frame.x(right) - frame.x(left), height, "bar", bars.colour);
-    result += medium == Medium::kFile ? bar : told_group(medium, told, "", bar);
+    result += medium == Medium::kFile ? bar : tooltip_group(medium, tooltip, "", bar);
   }
   return result;
 }
@@ -161,7 +162,7 @@ Markup plot(const Frame& frame, Medium medium) {
   for (const Series& series : panel.series)
     if (series.join != Series::Join::kNone)
       result += path(medium, series.join == Series::Join::kSteps ? steps_path(frame, series) : line_path(frame, series),
-                     curve_roles(series), series.look.colour, series.told);
+                     curve_roles(series), series.look.colour, series.tooltip);
   for (const Series& series : panel.series) result += marks(frame, medium, series);
   return result + note_texts(frame, medium);
 }

@@ -154,7 +154,7 @@ std::string to_text(const ComparisonResult& result, const std::optional<Comparis
 }
 
 std::vector<TradePoint> trade_points(const ComparisonResult& result,
-                                     const std::function<std::string(const ComparedConfiguration&)>& told) {
+                                     const std::function<std::string(const ComparedConfiguration&)>& tooltip) {
   const std::size_t most = result.max_documents();
   std::vector<TradePoint> points;
   for (const ComparedConfiguration& one : result.configurations)
@@ -164,7 +164,7 @@ std::vector<TradePoint> trade_points(const ComparisonResult& result,
                         .stored = one.type.has_value(),
                         .bytes = one.loss->bytes_ratio,
                         .loss = one.loss->kl,
-                        .told = told ? told(one) : "",
+                        .tooltip = tooltip ? tooltip(one) : "",
                         .interval = {},
                         .pareto_front = one.pareto_front});
   return points;

@@ -255,9 +255,9 @@ std::string to_text(const ComparisonResult& result, const std::optional<Comparis
 
 /// Returns the configurations as points of bytes and divergence. Omits configurations that were scored on fewer
 /// documents than the front.
-/// @param told  returns the description of a configuration; may be empty
+/// @param tooltip  returns the description of a configuration; may be empty
 std::vector<TradePoint> trade_points(const ComparisonResult& result,
-                                     const std::function<std::string(const ComparedConfiguration&)>& told = {});
+                                     const std::function<std::string(const ComparedConfiguration&)>& tooltip = {});
 /// @param methods  determines the order in which colours and marks are assigned
 draw::Chart comparison_chart(const ComparisonResult& result, std::span<const std::string> methods);
 

@@ -40,17 +40,17 @@ draw::ColourBar pick_bar(std::size_t most) {
 
 draw::Panel head_panel(const EliteMap& map, std::size_t head, std::size_t most) {
   std::vector<std::vector<double>> places(map.layers.size(), std::vector<double>(map.chunks, draw::kNoValue));
-  std::vector<std::vector<std::string>> told(map.layers.size(), std::vector<std::string>(map.chunks, "not picked"));
+  std::vector<std::vector<std::string>> tooltips(map.layers.size(), std::vector<std::string>(map.chunks, "not picked"));
   for (std::size_t layer = 0; layer < map.layers.size(); ++layer)
     for (std::size_t pick = 0; pick < map.elite[layer][head].size(); ++pick) {
       const std::size_t chunk = map.elite[layer][head][pick];
       places[layer].at(chunk) = pick_place(pick, most);
-      told[layer].at(chunk) = "pick " + std::to_string(pick + 1);
+      tooltips[layer].at(chunk) = "pick " + std::to_string(pick + 1);
     }
   const std::string number = std::to_string(head);
   return map_panel("head-" + number, map.head_word + " " + number,
                    "Order in which the chunks of head " + number + " were picked, by layer and chunk.",
-                   elite_names(map), pick_bar(most), std::move(places), std::move(told));
+                   elite_names(map), pick_bar(most), std::move(places), std::move(tooltips));
 }
 
 std::string perplexity_label(double nll) {
@@ -70,8 +70,8 @@ draw::Series trial_series(const EliteSweep& sweep, bool joint) {
     if (is_joint == joint)
       series.points.push_back({.x = static_cast<double>(r),
                                .y = draw::drawn_exponential(nll),
-                               .told = series.name + ", r " + std::to_string(r) + ", d_ckv " + std::to_string(d_ckv) +
-                                       ": perplexity " + perplexity_label(nll)});
+                               .tooltip = series.name + ", r " + std::to_string(r) + ", d_ckv " +
+                                          std::to_string(d_ckv) + ": perplexity " + perplexity_label(nll)});
   return series;
 }
 
@@ -107,23 +107,23 @@ draw::Chart elite_chart(const EliteMap& map) {
 draw::Chart elite_share_chart(const EliteMap& map) {
   const std::size_t heads = map.elite.front().size();
   std::vector<std::vector<double>> shares;
-  std::vector<std::vector<std::string>> told;
+  std::vector<std::vector<std::string>> tooltips;
   for (const auto& layer : map.elite) {
     std::vector<std::size_t> kept(map.chunks);
     for (const auto& picks : layer)
       for (const std::size_t chunk : picks) ++kept.at(chunk);
     shares.emplace_back();
-    told.emplace_back();
+    tooltips.emplace_back();
     for (const std::size_t count : kept) {
       shares.back().push_back(static_cast<double>(count) / static_cast<double>(heads));
-      told.back().push_back(std::to_string(count) + " of " + draw::counted(heads, "head"));
+      tooltips.back().push_back(std::to_string(count) + " of " + draw::counted(heads, "head"));
     }
   }
   return {.heading = map.heading,
           .panels = {map_panel("shares", "Heads that keep a chunk",
                                "Share of the heads of a layer that keep a chunk rotated, by layer and chunk.",
                                elite_names(map), draw::share_bar("share of the heads"), std::move(shares),
-                               std::move(told))},
+                               std::move(tooltips))},
           .plot_width = 260,
           .plot_height = std::clamp(8.0 * static_cast<double>(map.layers.size()), 70.0, 320.0)};
 }

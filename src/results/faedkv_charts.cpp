@@ -173,7 +173,7 @@ draw::Chart chunk_sweep_chart(const std::string& heading, const FaedkvQuality& q
     high = std::max(high, perplexity);
     series.points.push_back({.x = static_cast<double>(chunks),
                              .y = perplexity,
-                             .told = std::to_string(chunks) + " chunks: " + draw::shown(perplexity, 4)});
+                             .tooltip = std::to_string(chunks) + " chunks: " + draw::shown(perplexity, 4)});
     panel.x.ticks.push_back({static_cast<double>(chunks), std::to_string(chunks)});
   }
   panel.series.push_back(std::move(series));

@@ -25,8 +25,8 @@ draw::Series time_series(const CacheLatency& cache, const Phase& phase, const st
     const double ms = (cache.*phase.ms)[n];
     series.points.push_back({.x = static_cast<double>(lengths[n]),
                              .y = ms,
-                             .told = cache.label + ", " + draw::shown_count(lengths[n]) + " tokens: " +
-                                     draw::shown(ms) + "\u00A0ms, \u00D7 " + draw::shown((cache.*phase.ratio)[n])});
+                             .tooltip = cache.label + ", " + draw::shown_count(lengths[n]) + " tokens: " +
+                                        draw::shown(ms) + "\u00A0ms, \u00D7 " + draw::shown((cache.*phase.ratio)[n])});
   }
   return series;
 }

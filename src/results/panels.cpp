@@ -26,14 +26,14 @@ draw::Axis change_axis(const std::vector<IntervalRow>& rows) {
 
 draw::Panel map_panel(const std::string& key, const std::string& title, const std::string& description,
                       const MapNames& names, const draw::ColourBar& bar, std::vector<std::vector<double>> places,
-                      std::vector<std::vector<std::string>> told) {
+                      std::vector<std::vector<std::string>> tooltip) {
   draw::Panel panel{.key = key, .title = title, .description = description, .x = {}, .y = {}, .bar = bar};
   panel.x.name = names.x_name.empty() ? names.column_word : names.x_name;
   panel.x.names = names.columns;
   panel.y.name = names.y_name.empty() ? names.row_word : names.y_name;
   panel.y.names = names.rows;
   panel.cells =
-      draw::Cells{std::move(places), std::move(told), names.rows, names.columns, names.row_word, names.column_word};
+      draw::Cells{std::move(places), std::move(tooltip), names.rows, names.columns, names.row_word, names.column_word};
   return panel;
 }
 
@@ -61,7 +61,7 @@ draw::Panel interval_panel(const std::string& key, const std::string& title, con
     series.points.push_back({.x = row.value,
                              .y = static_cast<double>(series.points.size()) + 0.5,
                              .interval = row.interval,
-                             .told = row.name + ": " + row.told});
+                             .tooltip = row.name + ": " + row.tooltip});
   }
   panel.series.push_back(std::move(series));
   panel.rules.push_back({.at = 0, .vertical = true});

@@ -15,10 +15,10 @@ struct MapNames {
 };
 
 /// Returns a panel with a map.
-/// @param told  the value of each cell in words
+/// @param tooltip  the value of each cell in words
 draw::Panel map_panel(const std::string& key, const std::string& title, const std::string& description,
                       const MapNames& names, const draw::ColourBar& bar, std::vector<std::vector<double>> places,
-                      std::vector<std::vector<std::string>> told);
+                      std::vector<std::vector<std::string>> tooltip);
 
 /// Returns the height of a map with `rows` rows, and the width of a map with `columns` columns.
 double map_height(std::size_t rows);
@@ -32,7 +32,7 @@ struct IntervalRow {
   std::string name;
   double value;
   draw::Interval interval;
-  std::string told;  // the value in words
+  std::string tooltip;  // the value in words
 };
 /// Returns a panel with one relative change per row; the axis includes zero.
 draw::Panel interval_panel(const std::string& key, const std::string& title, const std::string& description,

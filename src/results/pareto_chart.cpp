@@ -61,7 +61,7 @@ draw::Series method_series(const std::vector<TradePoint>& points, const std::str
       series.points.push_back(
           {.x = point.bytes,
            .y = std::max(point.loss, low),
-           .told = point.label + ": " + draw::shown_percent(point.bytes) + " of the bytes, " + point.told,
+           .tooltip = point.label + ": " + draw::shown_percent(point.bytes) + " of the bytes, " + point.tooltip,
            .hollow = point.stored,
            .faded = !point.pareto_front});
   return series;

@@ -17,7 +17,7 @@ struct TradePoint {
   bool stored = false;        // rows have their own storage type; drawn hollow
   double bytes = 1;           // as a share of the full cache
   double loss = 0;            // on the chart's loss scale
-  std::string told;           // the loss in words and further details
+  std::string tooltip;        // the loss in words and further details
   draw::Interval interval;    // 95 % interval of the loss
   bool pareto_front = false;  // true if no smaller cache has a lower loss
 };

@@ -49,8 +49,8 @@ draw::Series similarity_series(const SimilarityCurve& curve, const std::string& 
     series.points.push_back({.x = static_cast<double>(layers[n]),
                              .y = curve.mean[n],
                              .interval = drawn_interval(curve.interval[n]),
-                             .told = name + ", layer " + std::to_string(layers[n]) + ": " + draw::shown(curve.mean[n]) +
-                                     interval_words(curve.interval[n])});
+                             .tooltip = name + ", layer " + std::to_string(layers[n]) + ": " +
+                                        draw::shown(curve.mean[n]) + interval_words(curve.interval[n])});
   return series;
 }
 

@@ -42,8 +42,9 @@ draw::Series band_series(const RetentionResult& result, const RetentionResult::C
     series.points.push_back({.x = result.shares[n],
                              .y = ratio,
                              .interval = curve.interval[n],
-                             .told = band + ", " + draw::shown_percent(result.shares[n]) + " kept: perplexity \u00D7 " +
-                                     draw::shown(ratio) + interval_words(curve.interval[n])});
+                             .tooltip = band + ", " + draw::shown_percent(result.shares[n]) +
+                                        " kept: perplexity \u00D7 " + draw::shown(ratio) +
+                                        interval_words(curve.interval[n])});
   }
   std::ranges::sort(series.points, {}, &draw::Point::x);
   return series;

@@ -41,8 +41,10 @@ draw::ColourBar depth_bar(const std::vector<std::size_t>& layers) {
 Series layer_curve(const StatePower& state, const std::vector<std::size_t>& layers, std::size_t n) {
   const auto depth = static_cast<double>(layers[n] - layers.front()),
              depths = std::max(1.0, static_cast<double>(layers.back() - layers.front()));
-  Series series{
-      .name = "", .look = {draw::order(depth / depths), 0}, .points = {}, .told = "layer " + std::to_string(layers[n])};
+  Series series{.name = "",
+                .look = {draw::order(depth / depths), 0},
+                .points = {},
+                .tooltip = "layer " + std::to_string(layers[n])};
   series.points = power_points(state.bins, state.power[n], state.dc.empty() ? draw::kNoValue : state.dc[n]);
   series.thin = true;
   series.mark = 0;
@@ -51,13 +53,13 @@ Series layer_curve(const StatePower& state, const std::vector<std::size_t>& laye
 
 constexpr double kMinShare = 1e-6;
 
-std::vector<std::vector<std::string>> told_shares(const std::vector<std::vector<double>>& shares) {
-  std::vector<std::vector<std::string>> told;
+std::vector<std::vector<std::string>> share_tooltips(const std::vector<std::vector<double>>& shares) {
+  std::vector<std::vector<std::string>> tooltips;
   for (const auto& row : shares) {
-    told.emplace_back();
-    for (const double share : row) told.back().push_back(draw::shown_percent(share));
+    tooltips.emplace_back();
+    for (const double share : row) tooltips.back().push_back(draw::shown_percent(share));
   }
-  return told;
+  return tooltips;
 }
 
 using ChunkShares = std::vector<std::vector<double>>;
@@ -153,7 +155,7 @@ draw::Chart power_chart(const std::string& heading, const std::vector<std::size_
       Series point{
           .name = "", .look = panel.series.back().look, .points = {}, .join = Series::Join::kNone, .mark = 1.6};
       point.points.push_back(
-          {.x = kDcPosition, .y = state.dc[n], .told = "layer " + std::to_string(layers[n]) + ", DC"});
+          {.x = kDcPosition, .y = state.dc[n], .tooltip = "layer " + std::to_string(layers[n]) + ", DC"});
       panel.series.push_back(std::move(point));
     }
     chart.panels.push_back(std::move(panel));
@@ -173,14 +175,14 @@ draw::Chart energy_share_chart(const std::string& heading, const SpectrumResult&
     for (const bool with_dc : {true, false}) {
       const SpectrumResult::Tokens& tokens = result.states[state]->all_tokens;
       auto shares = low_shares(result, with_dc ? tokens.with_dc : tokens.without_dc);
-      auto told = told_shares(shares);
+      auto tooltips = share_tooltips(shares);
       heads = shares.size();
       chart.panels.push_back(
           map_panel(std::string(name_of(state)) + (with_dc ? "" : "-without-dc"),
                     title_of(state) + (with_dc ? ", with DC" : ", without DC"),
                     "Share of the energy in the lowest tenth of the frequencies, by KV head and layer.",
                     {"head", "layer", draw::counted_names(heads), draw::number_names(result.layers), "", ""},
-                    draw::share_bar("share of the energy"), std::move(shares), std::move(told)));
+                    draw::share_bar("share of the energy"), std::move(shares), std::move(tooltips)));
     }
   }
   chart.plot_height = std::clamp(17.0 * static_cast<double>(heads), states < 3 ? 70.0 : 44.0, 200.0);
@@ -202,9 +204,9 @@ draw::Chart energy_chunks_chart(const std::string& heading, const SpectrumResult
     ChunkShares places = *shares;
     for (auto& row : places)
       for (double& share : row) share = 1 - std::log10(std::max(share, kMinShare)) / low;
-    chart.panels.push_back(map_panel(std::string(name_of(state)), title_of(state),
-                                     "Share of a layer's energy in each chunk of the spectrum.", names,
-                                     decade_bar("share of the energy", low), std::move(places), told_shares(*shares)));
+    chart.panels.push_back(map_panel(
+        std::string(name_of(state)), title_of(state), "Share of a layer's energy in each chunk of the spectrum.", names,
+        decade_bar("share of the energy", low), std::move(places), share_tooltips(*shares)));
   }
   if (!chart.panels.empty()) draw::arrange(chart, chart.panels.size());
   return chart;

@@ -48,10 +48,10 @@ struct QuestionGrid {
 };
 
 /// Returns a map of `value` over the answers at each depth and length.
-/// @param told  returns a cell's value in words; called only for cells with answers
-template <class Value, class Told>
+/// @param tooltip  returns a cell's value in words; called only for cells with answers
+template <class Value, class Tooltip>
 draw::Panel answers_panel(const std::string& key, const std::string& title, const MapNames& names,
-                          const draw::ColourBar& bar, const Places& places, Value value, Told told) {
+                          const draw::ColourBar& bar, const Places& places, Value value, Tooltip tooltip) {
   std::vector<std::vector<double>> values;
   std::vector<std::vector<std::string>> words;
   for (const auto& row : places) {
@@ -59,7 +59,7 @@ draw::Panel answers_panel(const std::string& key, const std::string& title, cons
     words.emplace_back();
     for (const auto& answers : row) {
       values.back().push_back(answers.empty() ? draw::kNoValue : value(answers));
-      words.back().push_back(answers.empty() ? "not asked" : told(answers));
+      words.back().push_back(answers.empty() ? "not asked" : tooltip(answers));
     }
   }
   return map_panel(key, title, title + ", by depth and length of the text.", names, bar, std::move(values),

@@ -84,10 +84,10 @@ std::pair<double, double> score_range(const Rows& score) {
 }
 
 template <class Words>
-std::vector<std::vector<std::string>> told(const Rows& rows, const Words& words) {
-  std::vector<std::vector<std::string>> told;
-  for (const auto& row : rows) std::ranges::transform(row, std::back_inserter(told.emplace_back()), words);
-  return told;
+std::vector<std::vector<std::string>> tooltips(const Rows& rows, const Words& words) {
+  std::vector<std::vector<std::string>> tooltips;
+  for (const auto& row : rows) std::ranges::transform(row, std::back_inserter(tooltips.emplace_back()), words);
+  return tooltips;
 }
 
 draw::Panel token_panel(const std::string& key, const std::string& title, const TokenScoresResult& result,
@@ -160,9 +160,9 @@ draw::Chart token_score_chart(const std::string& heading, const TokenScoresResul
     for (double& score : row) score = (score - low) / (high - low);
   chart.panels = {
       token_panel("relative", "Score relative to a uniform one", result, map, draw::value_bar("score", low, high, 9),
-                  std::move(places), told(map.score, [](double score) { return draw::shown(score); })),
+                  std::move(places), tooltips(map.score, [](double score) { return draw::shown(score); })),
       token_panel("kept", "Share of the tokens kept", result, map, draw::share_bar("kept"), map.kept,
-                  told(map.kept, [](double share) { return draw::shown_percent(share); }))};
+                  tooltips(map.kept, [](double share) { return draw::shown_percent(share); }))};
   draw::arrange(chart, 1);
   return chart;
 }

@@ -239,7 +239,7 @@ TEST(SvgFile, StepsGoOnToTheEnd) {
 
 TEST(Page, EachPanelIsADrawingWithANameAndTold) {
   Chart chart = two_panels();
-  chart.panels[0].series[0].points[0].told = "one & a half";
+  chart.panels[0].series[0].points[0].tooltip = "one & a half";
   const std::string html = page_drawings(chart, "power-0").html();
   EXPECT_THAT(html, AllOf(HasSubstr("<svg id=\"power-0-left\""), HasSubstr("<svg id=\"power-0-right\""),
                           HasSubstr("aria-labelledby=\"power-0-left-title power-0-left-desc\""),

@@ -274,9 +274,9 @@ TEST(RetrievalChart, HasTheMeansByDepthAndLength) {
   ASSERT_EQ(chart.panels.size(), 2U);
   const draw::Cells &share = *chart.panels[0].cells, &likelihood = *chart.panels[1].cells;
   EXPECT_THAT(share.places[1], testing::ElementsAre(0.75, 0.5));  // depth 1: results 2 and 3, and 1
-  EXPECT_EQ(share.told[1][0], "75\u00A0% of the answer, 2 questions");
+  EXPECT_EQ(share.tooltip[1][0], "75\u00A0% of the answer, 2 questions");
   EXPECT_EQ(likelihood.places[0][1], 0);  // the least
-  EXPECT_EQ(likelihood.told[0][0], "\u2212128");
+  EXPECT_EQ(likelihood.tooltip[0][0], "\u2212128");
   for (const char* text : {"a_model: lagkv", "512", "2,000", "100\u00A0%", "share found", "log-likelihood a token"})
     EXPECT_THAT(drawn(chart), Contains(text));
   for (TaskResult& result : results) result.full = result.answer;
@@ -286,7 +286,7 @@ TEST(RetrievalChart, HasTheMeansByDepthAndLength) {
 }
 
 TEST(IntervalPanel, ShowsZeroAndCutsWideIntervals) {
-  const std::vector<IntervalRow> rows{{"a", 0.1, std::pair(0.05, 9.0), "told"}, {"b", 0.2, {}, "told"}};
+  const std::vector<IntervalRow> rows{{"a", 0.1, std::pair(0.05, 9.0), "tooltip"}, {"b", 0.2, {}, "tooltip"}};
   const draw::Panel panel = interval_panel("", "Changes", "d", "change", rows);
   EXPECT_LE(panel.x.axis.low(), 0);
   EXPECT_LT(panel.x.axis.high(), 1);
@@ -296,7 +296,7 @@ TEST(IntervalPanel, ShowsZeroAndCutsWideIntervals) {
 }
 
 TradePoint trade_point(const std::string& label, double bytes, double loss) {
-  TradePoint point{.label = label, .method = label, .told = {}, .interval = {}};
+  TradePoint point{.label = label, .method = label, .tooltip = {}, .interval = {}};
   point.bytes = bytes;
   point.loss = loss;
   return point;
@@ -346,7 +346,7 @@ TEST(ParetoChart, AMethodKeepsItsLookWhateverStandsBesideIt) {
 
 TEST(ParetoChart, TellsAPointAndNamesTheFront) {
   TradePoint point = trade_point("lagkv", 0.25, 0.03), far = trade_point("far", 0.9, kInfinity);
-  point.told = "a <little> more";
+  point.tooltip = "a <little> more";
   point.pareto_front = true;
   const draw::Chart chart = pareto_chart("a front", "", divergence_scale(), {point, far});
   EXPECT_THAT(draw::page_drawings(chart, "plot").html(),
