@@ -13,7 +13,7 @@ namespace kvs::inline calibrate {
 namespace {
 
 Cache make(const CacheChoice& choice, const ModelConfig& model) {
-  Parameters parameters(choice.parameters, model.layers);
+  Parameters parameters(choice.parameters, model.layers());
   return make_cache(*choice.method, parameters, cache_shape(model));
 }
 
@@ -40,7 +40,7 @@ std::optional<Json> CacheChoice::shown_parameters() const {
 }
 
 Json CacheChoice::resolved(const ModelConfig& model) const {
-  Parameters reader(parameters, model.layers);
+  Parameters reader(parameters, model.layers());
   (void)make_cache(*method, reader, cache_shape(model));
   return reader.resolved();
 }
@@ -63,7 +63,7 @@ CacheChoice choice_of_config(const std::filesystem::path& path, const ModelSourc
 
 void check_choice(const CacheChoice& choice, const ModelConfig& model) {
   if (!choice.loaded) return (void)make(choice, model);
-  Parameters parameters(choice.parameters, model.layers);
+  Parameters parameters(choice.parameters, model.layers());
   choice.loaded->read(parameters);
   parameters.check_known();
 }
@@ -80,7 +80,7 @@ std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model,
 
 std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const ModelConfig& model, std::size_t tokens) {
   if (!choice.loaded) return [choice = std::move(choice), &model] { return make(choice, model); };
-  Parameters parameters(choice.parameters, model.layers);
+  Parameters parameters(choice.parameters, model.layers());
   return choice.loaded->caches(backend, model, parameters, tokens);
 }
 

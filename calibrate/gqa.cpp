@@ -93,7 +93,7 @@ constinit const Method kGqaMethod{
     .fixed_settings = fewer_heads,
     .obstacle =
         [](const ModelConfig& model) {
-          return model.kv_heads > 1 ? std::string() : std::string("found 1 KV head, expected two or more");
+          return model.kv_heads() > 1 ? std::string() : std::string("found 1 KV head, expected two or more");
         },
     .compared = false,  // an untrained pooled model is not competitive
 };

@@ -47,7 +47,7 @@ Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings
                      const std::vector<std::size_t>& layers, StateSource& states, std::size_t documents, Ranks& ranks) {
   const ModelConfig& model = space.model();
   const Spectrum spectrum = shared_spectrum(
-      states, {.layers = layers, .kv_heads = model.kv_heads, .head_dim = model.head_dim}, documents, ranks);
+      states, {.layers = layers, .kv_heads = model.kv_heads(), .head_dim = model.head_dim()}, documents, ranks);
   Json all = Json::array();
   if (!ranks.is_root()) return all;
   for (const Json& one : settings) all.push_back(space.grid().proposal.by_spectra(spectrum, one));
@@ -133,7 +133,7 @@ Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candida
 
 std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds) noexcept {
   constexpr std::size_t kStepsOfACandidate = 4;  // maximum; for types: larger and smaller keys and values
-  return 1 + (rounds * kStepsOfACandidate + 1) * model.layers;
+  return 1 + (rounds * kStepsOfACandidate + 1) * model.layers();
 }
 
 }  // namespace kvs::inline calibrate

@@ -36,7 +36,7 @@ ResidualStream run_with(Decoder& decoder, const BudgetSpace& space, std::span<co
                         const Json& settings) {
   Cache cache = for_documents(space.cache(settings));
   ResidualStream hidden = decoder.embed(document, 0, cache.positions(document.size()));
-  decoder.advance(hidden, space.model().layers, nullptr, &cache);
+  decoder.advance(hidden, space.model().layers(), nullptr, &cache);
   return hidden;
 }
 
@@ -138,7 +138,7 @@ void choose_contender(BudgetCalibration& found) {
 void measure_held(const HeldOut& held, BudgetSpace& space, BudgetCalibration& found) {
   const auto full = [&](std::span<const std::int32_t> document) {
     ResidualStream hidden = held.decoder.embed(document);
-    held.decoder.advance(hidden, space.model().layers);
+    held.decoder.advance(hidden, space.model().layers());
     return hidden;
   };
   found.full_nll = held.nll(full);

@@ -36,7 +36,7 @@ bool is_refusal(const Error& error) {
 
 std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens) {
   std::size_t sum = 0;
-  for (std::size_t layer = 0; layer < model.layers; ++layer)
+  for (std::size_t layer = 0; layer < model.layers(); ++layer)
     if (const std::size_t window = model.window(layer); window > 0) sum += std::min(window, tokens);
   return sum;
 }
@@ -49,7 +49,7 @@ BudgetSpace::BudgetSpace(const Method& method, const ModelConfig& model, std::si
       bytes_(bytes),
       fixed_(std::move(fixed)),
       shape_(cache_shape(model)),
-      sizes_(method_, shape_, model.layers, tokens),
+      sizes_(method_, shape_, model.layers(), tokens),
       grid_(budget_grid(method.name)) {
   const std::size_t windows = sizes_.full() / model.cached_tokens(tokens) * windowed_tokens(model, tokens),
                     rows = rows_within(bytes, windows, sizes_.full(), tokens);
@@ -92,7 +92,7 @@ void BudgetSpace::measure_room(const Json& whole) {
 }
 
 Parameters BudgetSpace::parameters(const Json& settings) const {
-  return Parameters({{settings, "", ErrorCode::kUsage}}, model_.layers);
+  return Parameters({{settings, "", ErrorCode::kUsage}}, model_.layers());
 }
 
 Cache BudgetSpace::cache(const Json& settings) const {

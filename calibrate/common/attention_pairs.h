@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/tensor_view.h"
+#include "model/config.h"
 #include "states/state_source.h"
 
 namespace kvs::inline calibrate {
@@ -15,6 +16,11 @@ struct ScoreRule {
   float softcap = 0;       // above 0: scaled scores s become softcap · tanh(s / softcap)
   std::size_t window = 0;  // a query reads only the last `window` positions, including its own; 0: all
 };
+
+inline ScoreRule score_rule(const ModelConfig& model, std::size_t layer) {
+  const AttentionConfig& attention = model.layer[layer].attention;
+  return {attention.score_scale(), attention.softcap, attention.window};
+}
 
 /// Sums over the pairs of query and key of a text, each weighted by the attention between them.
 struct AttentionPairs {

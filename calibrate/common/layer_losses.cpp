@@ -24,7 +24,7 @@ ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice) {
   const std::size_t first = std::min(static_cast<std::size_t>(differs - last.begin()), layers_.size() - 1);
   document.last.clear();  // empty until all following streams are stored
   std::vector<std::unique_ptr<LayerCache>> caches;
-  for (std::size_t layer = 0; layer < decoder_->model().config().layers; ++layer) {
+  for (std::size_t layer = 0; layer < decoder_->model().config().layers(); ++layer) {
     const auto at = std::ranges::lower_bound(layers_, layer);
     const bool chooses = at != layers_.end() && *at == layer;
     const auto n = static_cast<std::size_t>(at - layers_.begin());
@@ -36,7 +36,7 @@ ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice) {
     decoder_->advance(hidden, layers_[n], nullptr, &cache);
     document.entering[n] = decoder_->repeat(hidden, 1);
   }
-  decoder_->advance(hidden, decoder_->model().config().layers, nullptr, &cache);
+  decoder_->advance(hidden, decoder_->model().config().layers(), nullptr, &cache);
   document.last = choice;
   return hidden;
 }

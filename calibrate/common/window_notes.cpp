@@ -5,9 +5,10 @@
 namespace kvs::inline calibrate {
 
 std::vector<std::string> window_notes(const ModelConfig& model) {
-  const auto limited = std::ranges::count_if(model.windows, [](std::size_t window) { return window != 0; });
+  const auto limited =
+      std::ranges::count_if(model.layer, [](const LayerConfig& layer) { return layer.attention.window != 0; });
   if (limited == 0) return {};
-  return {std::to_string(limited) + " of " + std::to_string(model.layers) +
+  return {std::to_string(limited) + " of " + std::to_string(model.layers()) +
           " layers read a sliding window: what lies outside it costs nothing there"};
 }
 

@@ -45,11 +45,11 @@ class ConfigurationMaker {
 
  private:
   void add(const Method& method, const std::string& type) {
-    CacheSizes sizes(method, shape_, model_.layers, grid_.tokens);
+    CacheSizes sizes(method, shape_, model_.layers(), grid_.tokens);
     const Json base = common_settings(grid_, method, type);
     if (method.settings_for_share == nullptr) {
       if (method.fixed_settings == nullptr) return;
-      for (const Json& fixed : method.fixed_settings(model_.kv_heads)) {
+      for (const Json& fixed : method.fixed_settings(model_.kv_heads())) {
         if (fixed.empty() && type.empty()) continue;  // the full cache itself
         add_fixed(sizes, method, type, base, fixed);
       }

@@ -40,15 +40,15 @@ CostResult::Lagkv lagkv_cost(const CostPlan& plan) {
 }
 
 CostResult::Elitekv elitekv_cost(const ModelConfig& model) {
-  const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
-  CostResult::Elitekv cost{2 * model.kv_heads * model.head_dim, {}, {}};
+  const EliteShape shape{model.d_model, model.kv_heads(), model.head_dim(), model.chunks()};
+  CostResult::Elitekv cost{2 * model.kv_heads() * model.head_dim(), {}, {}};
   for (const double ratio : {0.5, 0.34375, 0.28125, 0.25, 0.21875, 0.125}) {
     auto& row = cost.rows.emplace_back(CostResult::Elitekv::Row{ratio, 0, {}});
     for (const auto& [r, d_ckv] : elite_allocations(shape, ratio, false)) row.pairs.emplace_back(r, d_ckv);
     row.count = row.pairs.size();
   }
   for (const std::size_t r : std::set{shape.chunks / 4, 3 * shape.chunks / 8, shape.chunks / 2, shape.chunks})
-    cost.bounds.push_back({r, no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, r)});
+    cost.bounds.push_back({r, no_extra_parameters_rank(model.d_model, model.kv_heads(), model.head_dim(), r)});
   return cost;
 }
 
@@ -70,8 +70,8 @@ CostResult::Faedkv faedkv_cost(const CostPlan& plan) {
 
 CostResult cost_result(const ModelConfig& model, const CostPlan& plan) {
   constexpr std::size_t kBytesPerValue = 2;
-  return {.geometry = {model.name, model.layers, model.d_model, model.d_ff, model.query_heads, model.kv_heads,
-                       model.head_dim, model.vocabulary},
+  return {.geometry = {model.name, model.layers(), model.d_model, model.d_ff(), model.query_heads(), model.kv_heads(),
+                       model.head_dim(), model.vocabulary},
           .products_per_token = products_per_token(model),
           .bytes_per_token = kBytesPerValue * model.cache_values_per_token(),
           .freqkv = freqkv_cost(model, plan),

@@ -16,14 +16,12 @@ namespace {
 
 ModelConfig geometry(const char* name, std::size_t layers, std::size_t d_model, std::size_t d_ff,
                      std::size_t query_heads, std::size_t kv_heads, std::size_t head_dim, std::size_t vocabulary) {
+  const LayerConfig layer{.attention = {.query_heads = query_heads, .kv_heads = kv_heads, .head_dim = head_dim},
+                          .feed_forward = {.d_ff = d_ff}};
   return {.name = name,
           .architecture = {},
-          .layers = layers,
+          .layer = std::vector(layers, layer),
           .d_model = d_model,
-          .d_ff = d_ff,
-          .query_heads = query_heads,
-          .kv_heads = kv_heads,
-          .head_dim = head_dim,
           .vocabulary = vocabulary};
 }
 
@@ -51,12 +49,12 @@ const ModelConfig& known_geometry(std::string_view name) {
 }
 
 double layer_products(const ModelConfig& model) {
-  const std::size_t rows = (2 * model.query_heads + 2 * model.kv_heads) * model.head_dim;
-  return static_cast<double>(model.d_model * (rows + (model.arithmetic.gated ? 3 : 2) * model.d_ff));
+  const std::size_t rows = (2 * model.query_heads() + 2 * model.kv_heads()) * model.head_dim();
+  return static_cast<double>(model.d_model * (rows + (model.arithmetic.gated ? 3 : 2) * model.d_ff()));
 }
 
 double products_per_token(const ModelConfig& model) {
-  return static_cast<double>(model.layers) * layer_products(model) +
+  return static_cast<double>(model.layers()) * layer_products(model) +
          static_cast<double>(model.d_model * model.vocabulary);
 }
 
@@ -78,7 +76,7 @@ double attention_pairs(const SlotOptions& slots, std::size_t tokens) noexcept {
 }
 
 double prefill_flops(const ModelConfig& model, std::size_t tokens, double pairs) {
-  const auto width = static_cast<double>(model.query_heads * model.head_dim * model.layers);
+  const auto width = static_cast<double>(model.query_heads() * model.head_dim() * model.layers());
   return 2 * (products_per_token(model) * static_cast<double>(tokens) + 2 * pairs * width);
 }
 

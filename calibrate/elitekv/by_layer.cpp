@@ -94,7 +94,7 @@ class EliteChoices {
 EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, const EliteByLayerPlan& plan) {
   constexpr int kSteps[] = {2, 3};       // of r and of the size, in both directions
   constexpr std::size_t kSizeSteps = 8;  // a step is an eighth of the size
-  const std::size_t per_chunk = 2 * model.kv_heads, size = per_chunk * start.r + start.d_ckv;
+  const std::size_t per_chunk = 2 * model.kv_heads(), size = per_chunk * start.r + start.d_ckv;
   std::size_t r_step = 1;
   while (r_step * per_chunk % plan.rank_step != 0) ++r_step;
   const std::size_t size_step = plan.rank_step * std::max<std::size_t>(1, size / kSizeSteps / plan.rank_step);
@@ -110,7 +110,7 @@ EliteLattice elite_lattice(const ModelConfig& model, EliteAllocation start, cons
       const EliteAllocation one{static_cast<std::size_t>(r), static_cast<std::size_t>(d_ckv)};
       const std::size_t most = plan.more_parameters
                                    ? full_rank(model, one.r, true)
-                                   : no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, one.r);
+                                   : no_extra_parameters_rank(model.d_model, model.kv_heads(), model.head_dim(), one.r);
       if (!is_start && (one.r > plan.max_r || one.d_ckv > most)) continue;
       places[{i, j}] = lattice.sizes.size();
       lattice.sizes.push_back(one);

@@ -15,9 +15,9 @@ std::vector<EliteLayer> load_elite_config(const Json& json, const std::filesyste
 }
 
 EliteLayerShape elite_layer_shape(const ModelConfig& model, std::size_t layer, std::size_t tokens) {
-  return {.query_heads = model.query_heads,
-          .kv_heads = model.kv_heads,
-          .head_dim = model.head_dim,
+  return {.query_heads = model.query_heads(),
+          .kv_heads = model.kv_heads(),
+          .head_dim = model.head_dim(),
           .chunks = model.chunks(),
           .d_model = model.d_model,
           .rope_factor = static_cast<float>(rope_angles(model.rope(layer), tokens).factor)};
@@ -25,7 +25,7 @@ EliteLayerShape elite_layer_shape(const ModelConfig& model, std::size_t layer, s
 
 EliteCaches::EliteCaches(Backend& backend, const ModelConfig& model, const std::vector<EliteLayer>& layers,
                          std::size_t tokens)
-    : products_(model.layers) {
+    : products_(model.layers()) {
   for (const EliteLayer& layer : layers)
     products_[layer.layer] = make_elite_products(backend, layer, elite_layer_shape(model, layer.layer, tokens));
 }

@@ -33,8 +33,8 @@ std::vector<draw::Figure> elite_figures(const EliteConfig& config, const ModelCo
   std::vector<draw::Figure> figures{{"_elite", elite_chart(map)}};
   if (config.trials.empty()) return figures;
   const EliteTrial& best = best_trial(config);
-  const double share = static_cast<double>(2 * best.r * model.kv_heads + best.d_ckv) /
-                       static_cast<double>(2 * model.kv_heads * model.head_dim);
+  const double share = static_cast<double>(2 * best.r * model.kv_heads() + best.d_ckv) /
+                       static_cast<double>(2 * model.kv_heads() * model.head_dim());
   EliteSweep sweep = elite_sweep(config.trials);
   sweep.heading =
       model.name + " · EliteKV, caches of " + draw::shown_percent(share) + " · " + extent(held_out) + " held out";

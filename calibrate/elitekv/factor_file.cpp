@@ -100,7 +100,7 @@ void write_with_outputs(const FactorInput& input, const OutputText& text, const 
   for (std::size_t n = 0; n < layers; ++n)
     for (const FactorTensor& planned : planned_factors(input.source, n, config))
       tensors.push_back(copy_of(*archive, *archive->find(planned.name)));
-  const std::size_t channels = model.query_heads * model.head_dim;
+  const std::size_t channels = model.query_heads() * model.head_dim();
   for (std::size_t n = 0; n < layers; ++n)
     tensors.push_back(groups.tensor({elite_output(config.layers[n]), {channels, channels}, {}}, n / size, n % size));
   write(to, tensors);

@@ -18,9 +18,9 @@ struct FactorRows {
 
 AttentionMaps attention_maps(const ModelSource& source, std::size_t layer) {
   const ModelConfig& model = source.config();
-  return {model.query_heads,
-          model.kv_heads,
-          model.head_dim,
+  return {model.query_heads(),
+          model.kv_heads(),
+          model.head_dim(),
           model.d_model,
           model.score_scale(),
           source.projection(layer, 'q'),
@@ -43,7 +43,7 @@ void fit_queries(const EliteConfig& config, std::size_t n, const AttentionStatis
 /// Returns the channels of a key that are not elite, ascending.
 std::vector<std::size_t> unrotated_channels(const std::vector<std::size_t>& elite, const ModelConfig& model) {
   std::vector<std::size_t> channels;
-  for (std::size_t channel = 0; channel < model.head_dim; ++channel)
+  for (std::size_t channel = 0; channel < model.head_dim(); ++channel)
     if (channel >= model.rotary_dim() || std::ranges::find(elite, channel % model.chunks()) == elite.end())
       channels.push_back(channel);
   return channels;
@@ -57,8 +57,8 @@ FactorRows factor_rows(const FactorInput& input, std::size_t n, const AttentionM
     channels.push_back(unrotated_channels(head.chunks, model));
   }
   FactorRows rows;
-  rows.keys = unrotated_rows(input.source.projection(config.layers[n], 'k'), elite, model.head_dim, model.rotary_dim(),
-                             model.d_model);
+  rows.keys = unrotated_rows(input.source.projection(config.layers[n], 'k'), elite, model.head_dim(),
+                             model.rotary_dim(), model.d_model);
   rows.values.assign(maps.value.begin(), maps.value.end());
   if (config.whitening == Whitening::kOff) return rows;
   rows.input_factor = whitening_factor(input.ops, input.second_moment(n), input.tokens);
@@ -99,14 +99,14 @@ void add_shared_ranks(const FactorInput& input, std::size_t n, EliteConfig& conf
 
 std::vector<FactorTensor> planned_factors(const ModelSource& source, std::size_t n, const EliteConfig& config) {
   const ModelConfig& model = source.config();
-  const std::size_t layer = config.layers[n], queries = model.query_heads * model.head_dim;
+  const std::size_t layer = config.layers[n], queries = model.query_heads() * model.head_dim();
   std::vector<FactorTensor> tensors;
   if (config.fitted_queries) {
     const EliteQueries names = elite_queries(layer);
     tensors.push_back({names.weight, {queries, model.d_model}, {}});
     if (!source.projection_bias(layer, 'q').empty()) tensors.push_back({names.bias, {queries}, {}});
   }
-  for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads, model.head_dim)) {
+  for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads(), model.head_dim())) {
     tensors.push_back({factor.down, {factor.rank, model.d_model}, {}});
     tensors.push_back({factor.up, {factor.rows, factor.rank}, {}});
   }
@@ -140,7 +140,7 @@ std::vector<FactorTensor> factorise_layer(const FactorInput& input, std::size_t 
 }
 
 std::size_t full_rank(const ModelConfig& model, std::size_t r, bool joint) noexcept {
-  const std::size_t keys = model.kv_heads * (model.head_dim - 2 * r), values = model.kv_heads * model.head_dim;
+  const std::size_t keys = model.kv_heads() * (model.head_dim() - 2 * r), values = model.kv_heads() * model.head_dim();
   return joint ? std::min(model.d_model, keys + values)
                : std::min(model.d_model, keys) + std::min(model.d_model, values);
 }

@@ -13,10 +13,10 @@ namespace {
 struct LayerSizes {
   LayerSizes(const ModelConfig& model, const EliteConfig& config, EliteAllocation size)
       : d_model(model.d_model),
-        queries(model.query_heads * model.head_dim),
-        values(model.kv_heads * model.head_dim),
-        rows(2 * values - 2 * size.r * model.kv_heads),
-        width(2 * size.r * model.kv_heads + size.d_ckv),
+        queries(model.query_heads() * model.head_dim()),
+        values(model.kv_heads() * model.head_dim()),
+        rows(2 * values - 2 * size.r * model.kv_heads()),
+        width(2 * size.r * model.kv_heads() + size.d_ckv),
         factors((d_model + rows) * size.d_ckv + (config.fitted_queries ? queries * d_model : 0)) {}
 
   /// Returns the values of a layer's factors on the host, and of W_v.
@@ -32,7 +32,7 @@ double sums(const ModelConfig& model, const EliteConfig& config) {
   const std::size_t features = config.by_attention ? AttentionPairs::features(model.chunks()) : model.chunks(),
                     moments = config.whitening != Whitening::kOff ? model.d_model * model.d_model : 0;
   return sizeof(double) *
-         static_cast<double>(config.layers.size() * (model.query_heads * features * features + moments));
+         static_cast<double>(config.layers.size() * (model.query_heads() * features * features + moments));
 }
 
 /// W_q, W_v and W_o, the rows and the inputs' factor in double, and the larger of the memory of output_weights() (W_q

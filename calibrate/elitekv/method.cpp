@@ -18,7 +18,7 @@ std::vector<std::string> elitekv_notes(const ModelConfig& model) {
   if (const std::string obstacle = disjoint_obstacle(model); !obstacle.empty())
     notes.push_back("--disjoint on is not possible: " + obstacle);
   else
-    notes.push_back("with --disjoint on r is at most " + std::to_string(model.chunks() / model.kv_heads));
+    notes.push_back("with --disjoint on r is at most " + std::to_string(model.chunks() / model.kv_heads()));
   return notes;
 }
 

@@ -9,8 +9,8 @@ std::string ropelite_obstacle(const ModelConfig& model) {
 }
 
 std::string disjoint_obstacle(const ModelConfig& model) {
-  if (model.chunks() >= model.kv_heads) return ropelite_obstacle(model);
-  return "found " + std::to_string(model.kv_heads) + " KV heads and " + std::to_string(model.chunks()) +
+  if (model.chunks() >= model.kv_heads()) return ropelite_obstacle(model);
+  return "found " + std::to_string(model.kv_heads()) + " KV heads and " + std::to_string(model.chunks()) +
          " RoPE chunks, expected at least a chunk for each head";
 }
 

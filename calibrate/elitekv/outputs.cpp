@@ -80,7 +80,7 @@ class OutputMoments final : public StateHook {
 }  // namespace
 
 double output_sum_bytes(const ModelConfig& model) noexcept {
-  const auto channels = static_cast<double>(model.query_heads * model.head_dim);
+  const auto channels = static_cast<double>(model.query_heads() * model.head_dim());
   return 4 * channels * channels * sizeof(double);
 }
 
@@ -88,7 +88,7 @@ std::vector<FactorTensor> fit_outputs(Decoder& decoder, CalibrationOps& ops, con
                                       std::span<const std::vector<std::int32_t>> documents,
                                       const std::function<void(std::size_t)>& done) {
   const Model& model = decoder.model();
-  const std::size_t channels = model.config().query_heads * model.config().head_dim;
+  const std::size_t channels = model.config().query_heads() * model.config().head_dim();
   const EliteCaches caches(model.backend(), model.config(), layers, documents.front().size());
   OutputMoments moments(ops, caches, layers, channels);
   for (std::size_t n = 0; n < documents.size(); ++n) {

@@ -36,7 +36,7 @@ bool fits_queries(const Options& options, const ModelConfig& model, const EliteC
 /// Returns the allocations of --cache-ratio.
 std::vector<EliteAllocation> allocations(const Options& options, const ModelConfig& model) {
   const double ratio = options.share("cache-ratio");
-  const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
+  const EliteShape shape{model.d_model, model.kv_heads(), model.head_dim(), model.chunks()};
   auto result = elite_allocations(shape, ratio, options.flag("allow-more-parameters"), rank_step(options, shape));
   if (result.empty())
     throw Error(
@@ -61,9 +61,9 @@ std::vector<EliteCandidate> candidates(const Options& options, const ModelConfig
 
 std::optional<EliteByLayerPlan> by_layer_plan(const Options& options, const ModelConfig& model) {
   if (!options.has("per-layer-rounds")) return std::nullopt;
-  const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
+  const EliteShape shape{model.d_model, model.kv_heads(), model.head_dim(), model.chunks()};
   return EliteByLayerPlan{.rank_step = rank_step(options, shape),
-                          .max_r = options.on_off("disjoint") ? model.chunks() / model.kv_heads : model.chunks() - 1,
+                          .max_r = options.on_off("disjoint") ? model.chunks() / model.kv_heads() : model.chunks() - 1,
                           .more_parameters = options.flag("allow-more-parameters"),
                           .rounds = options.count("per-layer-rounds", 1, 1000)};
 }
@@ -83,7 +83,7 @@ EliteSearchPlan planned_search(const Options& options, const ModelConfig& config
   static constexpr std::string_view kBaselines[] = {"uniform", "contribution", "high", "low"};
   EliteSearchPlan plan;
   refuse_obstacle(ropelite_obstacle(config), "kvcalibrate elitekv", config);
-  plan.geometry = {std::move(layers), config.query_heads, config.kv_heads, config.chunks()};
+  plan.geometry = {std::move(layers), config.query_heads(), config.kv_heads(), config.chunks()};
   plan.norm = static_cast<int>(options.integer("norm", 1, 2));
   plan.granularity = options.text("granularity") == "kv-head" ? Granularity::kKvHead : Granularity::kQueryHead;
   plan.count =
@@ -93,13 +93,12 @@ EliteSearchPlan planned_search(const Options& options, const ModelConfig& config
         static_cast<EliteBaseline>(std::ranges::find(kBaselines, options.choice("baseline", kBaselines)) - kBaselines);
   plan.disjoint = options.on_off("disjoint");
   if (by_attention(options, plan))
-    for (const std::size_t layer : plan.geometry.layers)
-      plan.rules.push_back({config.score_scale(), config.attention_softcap, config.window(layer)});
+    for (const std::size_t layer : plan.geometry.layers) plan.rules.push_back(score_rule(config, layer));
   if (plan.disjoint) refuse_obstacle(disjoint_obstacle(config), "kvcalibrate elitekv --disjoint on", config);
-  if (plan.disjoint && plan.count * config.kv_heads > config.chunks())
+  if (plan.disjoint && plan.count * config.kv_heads() > config.chunks())
     throw Error(ErrorCode::kUsage, "--elite",
                 "found " + std::to_string(plan.count) + " with --disjoint on, expected at most " +
-                    std::to_string(config.chunks() / config.kv_heads));
+                    std::to_string(config.chunks() / config.kv_heads()));
   return plan;
 }
 
@@ -113,7 +112,7 @@ void plan_factors(const Options& options, const ModelConfig& model, ElitePlan& p
       static_cast<SingularSplit>(std::ranges::find(kSplits, options.choice("singular-values", kSplits)) - kSplits);
   if (!has_factors(options)) return;
   refuse_obstacle(factor_obstacle(model), "kvcalibrate elitekv --rank", model);
-  if (!config.joint && 2 * config.r == model.head_dim)
+  if (!config.joint && 2 * config.r == model.head_dim())
     throw Error(
         ErrorCode::kUsage, "--factorization",
         "found separate with every channel of a key elite, expected joint: no row of the keys is left to factorise");
@@ -128,7 +127,7 @@ void plan_factors(const Options& options, const ModelConfig& model, ElitePlan& p
   config.rank = rank;
   config.fitted_queries = fits_queries(options, model, config);
   config.fitted_outputs = options.choice("outputs", kOutputs) == kOutputs[1];
-  const std::size_t bound = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
+  const std::size_t bound = no_extra_parameters_rank(model.d_model, model.kv_heads(), model.head_dim(), config.r);
   if (rank > bound && !options.flag("allow-more-parameters"))
     plan.notes.push_back("rank " + std::to_string(rank) +
                          " makes factors with more parameters than what they replace (bound " + std::to_string(bound) +

@@ -23,7 +23,7 @@ PerplexitySum loss_with(const Method& method, Json settings, const EliteConfig& 
   const ModelConfig& model = decoder.model().config();
   settings["layers"] = config.layers;
   const auto make = [&] {
-    Parameters parameters({{settings, "", ErrorCode::kInternal}}, model.layers);
+    Parameters parameters({{settings, "", ErrorCode::kInternal}}, model.layers());
     return make_cache(method, parameters, cache_shape(model));
   };
   return evaluate(decoder, documents, {.make = make}).sum;
@@ -33,8 +33,8 @@ PerplexitySum loss_with(const Method& method, Json settings, const EliteConfig& 
 std::size_t parameters_of(const EliteConfig& config, const ModelConfig& model) {
   std::size_t sum = 0;
   for (std::size_t n = 0; n < config.layers.size(); ++n) {
-    sum += 2 * config.size_of(n).r * model.kv_heads * model.d_model;
-    for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads, model.head_dim))
+    sum += 2 * config.size_of(n).r * model.kv_heads() * model.d_model;
+    for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads(), model.head_dim()))
       sum += factor.rank * (factor.rows + model.d_model);
   }
   return sum;
@@ -43,8 +43,8 @@ std::size_t parameters_of(const EliteConfig& config, const ModelConfig& model) {
 /// Returns the number of KV heads of a GQA model whose cache has `values` per token and layer (fewer heads, in equal
 /// groups); 0: there is none.
 std::size_t pooled_heads(std::size_t values, const ModelConfig& model) {
-  const std::size_t head = 2 * model.head_dim, heads = values / head;
-  return values % head == 0 && heads < model.kv_heads && model.kv_heads % heads == 0 ? heads : 0;
+  const std::size_t head = 2 * model.head_dim(), heads = values / head;
+  return values % head == 0 && heads < model.kv_heads() && model.kv_heads() % heads == 0 ? heads : 0;
 }
 
 /// Returns the result of passes; nullopt if one met NaN or infinity.
@@ -112,7 +112,7 @@ void choose_allocation(const FactorInput& input, Decoder& decoder, const EliteSe
                        const std::function<void(std::size_t)>& done) {
   const ModelConfig& model = input.source.config();
   const double nll_full = loss_with(kFullMethod, Json::object(), config, decoder, documents).mean();
-  const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
+  const EliteShape shape{model.d_model, model.kv_heads(), model.head_dim(), model.chunks()};
   config.gqa = try_gqa(candidates.front().size.values(shape), config, decoder, documents);
   for (const auto& [size, joint] : candidates) {
     done(config.trials.size());

@@ -29,7 +29,7 @@ std::string ratio_words(double nll, double nll_full) {
 
 /// Returns the trials, one per line.
 std::string trial_table(const EliteConfig& config, const ModelConfig& model) {
-  const std::size_t replaced = config.layers.size() * 2 * model.kv_heads * model.head_dim * model.d_model;
+  const std::size_t replaced = config.layers.size() * 2 * model.kv_heads() * model.head_dim() * model.d_model;
   std::array<char, 160> line{};
   std::string table = "  on what was held out, W_k and W_v having " + std::to_string(replaced) + " parameters:\n" +
                       "             r  d_ckv   parameters                       perplexity  over the full cache's\n";
@@ -78,8 +78,8 @@ std::string elite_summary(const EliteConfig& config, const ModelConfig& model) {
          << " of perplexity on what was held out; chosen: "
          << (allocation->layers_won ? "layers" : "the same for all, the plainer") << '\n';
   if (config.rank) {
-    const EliteShape shape{model.d_model, model.kv_heads, model.head_dim, model.chunks()};
-    const std::size_t full = 2 * model.kv_heads * model.head_dim;
+    const EliteShape shape{model.d_model, model.kv_heads(), model.head_dim(), model.chunks()};
+    const std::size_t full = 2 * model.kv_heads() * model.head_dim();
     double values = 0;
     for (std::size_t n = 0; n < config.layers.size(); ++n)
       values += static_cast<double>(config.size_of(n).values(shape)) / static_cast<double>(config.layers.size());

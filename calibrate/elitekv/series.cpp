@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kTried = 3;  // pairs of one size
 
 EliteShape shape_of(const ModelConfig& model) {
-  return {model.d_model, model.kv_heads, model.head_dim, model.chunks()};
+  return {model.d_model, model.kv_heads(), model.head_dim(), model.chunks()};
 }
 
 std::size_t max_r(const ModelConfig& model, double most) {
@@ -27,12 +27,11 @@ std::size_t max_r(const ModelConfig& model, double most) {
 
 EliteSearchPlan search_plan(const ModelConfig& model, double most) {
   EliteSearchPlan plan;
-  plan.geometry = {std::vector<std::size_t>(model.layers), model.query_heads, model.kv_heads, model.chunks()};
+  plan.geometry = {std::vector<std::size_t>(model.layers()), model.query_heads(), model.kv_heads(), model.chunks()};
   std::iota(plan.geometry.layers.begin(), plan.geometry.layers.end(), 0);
   plan.count = max_r(model, most);
   plan.d_model = model.d_model;
-  for (const std::size_t layer : plan.geometry.layers)
-    plan.rules.push_back({model.score_scale(), model.attention_softcap, model.window(layer)});
+  for (const std::size_t layer : plan.geometry.layers) plan.rules.push_back(score_rule(model, layer));
   return plan;
 }
 

@@ -34,9 +34,9 @@ void require_kv_head_sets(const EliteConfig& config, const ModelConfig& model, c
 }
 
 void require_all_layers(const EliteConfig& config, const ModelConfig& model, const std::filesystem::path& path) {
-  if (config.layers.size() != model.layers)
+  if (config.layers.size() != model.layers())
     throw Error(ErrorCode::kUnsupported, path.string() + ": /parameters/layers",
-                "found " + std::to_string(config.layers.size()) + " of " + std::to_string(model.layers) +
+                "found " + std::to_string(config.layers.size()) + " of " + std::to_string(model.layers()) +
                     " layers, expected all: the format has no layer with a full cache");
 }
 
@@ -64,12 +64,12 @@ EliteLayer elite_layer(const EliteConfig& config, std::size_t n, const ModelSour
   layer.layer = config.layers[n];
   for (const ElitePicks& head : config.picks[n]) layer.elite.push_back(head.chunks);
   if (!config.rank) return layer;
-  for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads, model.head_dim))
+  for (const EliteFactor& factor : elite_factors(config, n, model.kv_heads(), model.head_dim()))
     append_factor(factor, model.d_model, read, layer);
   layer.key_rows = source.projection(layer.layer, 'k');
   layer.key_bias = source.projection_bias(layer.layer, 'k');
   layer.value_bias = source.projection_bias(layer.layer, 'v');
-  const std::size_t queries = model.query_heads * model.head_dim;
+  const std::size_t queries = model.query_heads() * model.head_dim();
   if (config.fitted_queries) {
     const EliteQueries names = elite_queries(layer.layer);
     layer.query_rows = read(names.weight, {queries, model.d_model});

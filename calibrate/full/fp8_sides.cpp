@@ -12,10 +12,10 @@ Json largest_of(const std::vector<Fp8Scales>& layers) {
 }  // namespace
 
 Fp8Sides::Fp8Sides(const ModelConfig& model, ExtremeRule rule, bool by_head)
-    : kv_heads_(model.kv_heads),
-      head_dim_(model.head_dim),
+    : kv_heads_(model.kv_heads()),
+      head_dim_(model.head_dim()),
       by_head_(by_head),
-      keys_(model.layers, {rule, by_head ? model.kv_heads : 1}),
+      keys_(model.layers(), {rule, by_head ? model.kv_heads() : 1}),
       values_(keys_) {}
 
 void Fp8Sides::measure(StateSource& source, const std::function<void(std::size_t)>& done) {

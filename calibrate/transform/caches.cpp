@@ -5,9 +5,9 @@
 namespace kvs::inline calibrate {
 
 TransformCaches::TransformCaches(Backend& backend, const ModelConfig& model, const std::vector<TransformLayer>& layers)
-    : products_(model.layers) {
+    : products_(model.layers()) {
   for (const TransformLayer& layer : layers)
-    products_[layer.layer] = make_transform_products(backend, layer, {model.kv_heads, model.head_dim});
+    products_[layer.layer] = make_transform_products(backend, layer, {model.kv_heads(), model.head_dim()});
 }
 
 Cache TransformCaches::make() const {

@@ -189,8 +189,8 @@ std::size_t transform_recent(std::size_t tokens) noexcept {
 }
 
 TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent) {
-  TransformGeometry geometry{{}, model.query_heads, model.kv_heads, model.head_dim, sinks, recent};
-  for (std::size_t layer = 0; layer < model.layers; ++layer) geometry.layers.push_back(layer);
+  TransformGeometry geometry{{}, model.query_heads(), model.kv_heads(), model.head_dim(), sinks, recent};
+  for (std::size_t layer = 0; layer < model.layers(); ++layer) geometry.layers.push_back(layer);
   return geometry;
 }
 
@@ -204,7 +204,7 @@ TransformMoments transform_moments(const ModelSource& source, const TransformGeo
   std::vector<ScoreRule> rules;
   std::vector<std::vector<double>> outputs;
   for (const std::size_t layer : geometry.layers) {
-    rules.push_back({model.score_scale(), model.attention_softcap, model.window(layer)});
+    rules.push_back(score_rule(model, layer));
     const std::vector<float> rows = source.projection(layer, 'o');  // [d_model, query_head · head_dim]
     std::vector<double>& grams = outputs.emplace_back(heads * head_dim * head_dim);
     const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> output(

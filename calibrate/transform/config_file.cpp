@@ -23,7 +23,7 @@ Json write_transform_config(const TransformCalibration& found, const ModelSource
   const ModelConfig& model = source.config();
   OutputSet outputs;
   const ConfigFile tensors = stage_tensors(std::filesystem::path(file).replace_extension(".safetensors"), found.layers,
-                                           {model.kv_heads, model.head_dim}, outputs);
+                                           {model.kv_heads(), model.head_dim()}, outputs);
   quality["shared_bytes"] = shared_bytes(found.layers);
   Json config = make_config("transform", model, source.sha256(), transform_parameters(found.config),
                             transform_calibration(found.config), provenance, std::move(quality), {&tensors, 1});

@@ -26,7 +26,7 @@ std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std
   std::vector<std::shared_ptr<const TransformProducts>> products;
   for (const TransformLayer& layer : layers) {
     indices.push_back(layer.layer);
-    products.push_back(make_transform_products(decoder.model().backend(), layer, {model.kv_heads, model.head_dim}));
+    products.push_back(make_transform_products(decoder.model().backend(), layer, {model.kv_heads(), model.head_dim()}));
   }
   LayerLosses measured(
       decoder, documents, indices, [&](std::size_t n, std::size_t candidate) -> std::unique_ptr<LayerCache> {

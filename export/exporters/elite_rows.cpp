@@ -12,14 +12,13 @@ namespace {
 std::string arithmetic_obstacle(const ModelConfig& model) {
   const Arithmetic& does = model.arithmetic;
   if (does.qk_norm != QkNorm::kNone) return "QK-norm: keys are no linear function of the layer's input";
-  if (std::ranges::any_of(model.windows, [](std::size_t window) { return window != 0; }))
-    return "sliding windows, which the target's layers do not have";
+  if (model.has_windows()) return "sliding windows, which the target's layers do not have";
   if (does.norm != NormKind::kRms || !does.input_norms) return "norms that are no RMSNorm of the blocks' inputs";
   if (does.output_norms) return "norms of the blocks' outputs";
   if (does.activation != Activation::kSilu || !does.gated) return "a feed-forward block that is no SwiGLU";
   if (does.parallel_residual) return "parallel residuals";
   if (does.scaled_embeddings) return "scaled embeddings";
-  if (model.attention_softcap != 0 || model.logit_softcap != 0) return "caps of scores or logits";
+  if (model.layer.front().attention.softcap != 0 || model.logit_softcap != 0) return "caps of scores or logits";
   if (model.ropes.size() > 1) return "RoPE of several kinds";
   return {};
 }
@@ -27,7 +26,7 @@ std::string arithmetic_obstacle(const ModelConfig& model) {
 std::string bias_obstacle(const ModelSource& source) {
   using enum TensorRole;
   for (const TensorRole role : {kQuery, kKey, kValue, kOutput, kGate, kUp, kDown})
-    for (std::size_t layer = 0; layer < source.config().layers; ++layer)
+    for (std::size_t layer = 0; layer < source.config().layers(); ++layer)
       if (!source.tensors().bias(role, layer).empty())
         return "biases of projections, for which the target has no place";
   return {};
@@ -52,7 +51,7 @@ EliteModel::EliteModel(const ExportJob& job) : job_(&checked(job)), source_(job.
   require_all_layers(config(), model(), job.config_path);
   for (std::size_t n = 0; n < config().layers.size(); ++n) {
     std::size_t rank = 0;
-    for (const EliteFactor& factor : elite_factors(config(), n, model().kv_heads, model().head_dim))
+    for (const EliteFactor& factor : elite_factors(config(), n, model().kv_heads(), model().head_dim()))
       rank += factor.rank;
     rank_ = std::max(rank_, rank);
   }
@@ -68,7 +67,7 @@ const EliteRows& EliteModel::layer(std::size_t index) const {
       rows->elite.query_rows.empty() ? job_->model.projection(index, 'q') : std::move(rows->elite.query_rows);
   for (const auto& chunks : rows->elite.elite) {
     auto& channels = rows->plain.emplace_back();
-    for (std::size_t channel = 0; channel < model().head_dim; ++channel)
+    for (std::size_t channel = 0; channel < model().head_dim(); ++channel)
       if (channel >= model().rotary_dim() || std::ranges::find(chunks, channel % model().chunks()) == chunks.end())
         channels.push_back(channel);
     rows->first_row.push_back(rows->value_row);
@@ -119,7 +118,7 @@ Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary
   return {{"latent", latent},
           {"rotary", rotary},
           {"values_per_token_and_layer", latent + rotary},
-          {"values_per_token", (latent + rotary) * model.layers},
+          {"values_per_token", (latent + rotary) * model.layers()},
           {"values_per_token_of_the_full_cache", model.cache_values_per_token()}};
 }
 

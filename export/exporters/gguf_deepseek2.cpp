@@ -21,15 +21,15 @@ void add_geometry(const MlaModel& mla, GgufMetadataWriter& metadata) {
   const auto add = [&](const std::string& key, std::size_t value) {
     metadata.add(std::string(kPrefix) + key, static_cast<std::uint32_t>(value));
   };
-  add("block_count", model.layers);
+  add("block_count", model.layers());
   add("context_length", model.context);
   add("embedding_length", model.d_model);
-  add("feed_forward_length", model.d_ff);
+  add("feed_forward_length", model.d_ff());
   add("vocab_size", model.vocabulary);
-  add("leading_dense_block_count", model.layers);
-  add("expert_feed_forward_length", model.d_ff);
+  add("leading_dense_block_count", model.layers());
+  add("expert_feed_forward_length", model.d_ff());
   add("expert_shared_count", 0);
-  add("attention.head_count", model.query_heads);
+  add("attention.head_count", model.query_heads());
   add("attention.head_count_kv", 1);
   add("attention.q_lora_rank", 0);
   add("attention.kv_lora_rank", shape.rank);
@@ -47,7 +47,7 @@ std::vector<OutputTensor> gguf_tensors(const MlaModel& mla) {
   const ModelConfig& model = mla.model();
   const EliteModel& source = mla.source();
   std::vector<OutputTensor> tensors{source.kept("token_embd.weight", kEmbedding)};
-  for (std::size_t layer = 0; layer < model.layers; ++layer) {
+  for (std::size_t layer = 0; layer < model.layers(); ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + '.';
     tensors.push_back(source.kept(prefix + "attn_norm.weight", kAttentionNorm, layer));
     tensors.push_back(mla.queries(prefix + "attn_q.weight", layer));

@@ -91,9 +91,9 @@ Json special_ids(const ModelSource& model) {
 
 Json hf_config(const ModelConfig& model) {
   return {{"hidden_size", model.d_model},
-          {"intermediate_size", model.d_ff},
-          {"num_hidden_layers", model.layers},
-          {"num_attention_heads", model.query_heads},
+          {"intermediate_size", model.d_ff()},
+          {"num_hidden_layers", model.layers()},
+          {"num_attention_heads", model.query_heads()},
           {"max_position_embeddings", model.context},
           {"attention_bias", false},
           {"rms_norm_eps", shortest_decimal(model.norm_epsilon)},

@@ -27,7 +27,7 @@ Json quanto(const ExportJob& job) {
   for (const char* name : {"bits", "group", "residual"})
     if (parameters.at(name).is_array())
       refuse_parameter(job, name, "found another for each layer, expected one: Transformers has one for all of them");
-  if (parameters.at("layers").size() != job.model.config().layers)
+  if (parameters.at("layers").size() != job.model.config().layers())
     refuse_parameter(job, "layers", "found some layers, expected all: Transformers quantises all of them");
   return {
       {"backend", "quanto"}, {"nbits", parameters.at("bits")},         {"axis_key", 0},
@@ -45,7 +45,7 @@ Json fp8(const ExportJob& job) {
 
 Json write_hf_generation(const ExportJob& job) {
   const ModelConfig& model = job.model.config();
-  if (std::ranges::any_of(model.windows, [](std::size_t window) { return window > 0; }))
+  if (model.has_windows())
     throw Error(ErrorCode::kUnsupported, model.name,
                 "found sliding windows, expected full attention in all layers: QuantizedCache has no other");
   const auto method = job.config.at("method").get<std::string>();

@@ -30,7 +30,7 @@ Json rope_parameters(const RopeParameters& rope) {
 std::vector<OutputTensor> hf_tensors(const MlaModel& mla) {
   const EliteModel& source = mla.source();
   std::vector<OutputTensor> tensors{source.kept("model.embed_tokens.weight", TensorRole::kEmbedding)};
-  for (std::size_t layer = 0; layer < mla.model().layers; ++layer) {
+  for (std::size_t layer = 0; layer < mla.model().layers(); ++layer) {
     const std::string attention = "model.layers." + std::to_string(layer) + ".self_attn.";
     tensors.push_back(mla.queries(attention + "q_proj.weight", layer));
     tensors.push_back(mla.compress(attention + "kv_a_proj_with_mqa.weight", layer));
@@ -47,7 +47,7 @@ Json write_folder(const ExportJob& job, const Json& own) {
   const MlaShape& shape = mla.shape();
   Json config = own;
   config.update(hf_config(mla.model()));
-  config.update(Json{{"num_key_value_heads", mla.model().query_heads},
+  config.update(Json{{"num_key_value_heads", mla.model().query_heads()},
                      {"q_lora_rank", nullptr},
                      {"kv_lora_rank", shape.rank},
                      {"qk_nope_head_dim", shape.nope},
@@ -73,7 +73,7 @@ Json write_hf_youtu(const ExportJob& job) {
 Json write_hf_deepseek(const ExportJob& job) {
   return write_folder(job, {{"architectures", {"DeepseekV3ForCausalLM"}},
                             {"model_type", "deepseek_v3"},
-                            {"first_k_dense_replace", job.model.config().layers},
+                            {"first_k_dense_replace", job.model.config().layers()},
                             {"n_routed_experts", 1},
                             {"n_shared_experts", 1},
                             {"num_experts_per_tok", 1},

@@ -57,24 +57,24 @@ void scale_row(const float* from, float factor, std::span<float> out) {
 }  // namespace
 
 MlaModel::MlaModel(const ExportJob& job, const MlaTarget& target)
-    : source_(job), shape_{source_.rank(), 1, model().rotary_dim(), model().head_dim} {
+    : source_(job), shape_{source_.rank(), 1, model().rotary_dim(), model().head_dim()} {
   check_target(job, target);
-  for (std::size_t layer = 0; layer < model().layers; ++layer) {
+  for (std::size_t layer = 0; layer < model().layers(); ++layer) {
     const auto owners = owners_of(source_.config(), layer, model(), job.config_path);
     owners_.insert(owners_.end(), owners.begin(), owners.end());
     // Maximum number of unrotated channels of a head. Engines require at least one.
     for (const ElitePicks& head : source_.config().picks[layer])
-      shape_.nope = std::max(shape_.nope, model().head_dim - 2 * head.chunks.size());
+      shape_.nope = std::max(shape_.nope, model().head_dim() - 2 * head.chunks.size());
   }
-  const double scale =
-      model().attention_scale != 0 ? model().attention_scale : 1 / std::sqrt(static_cast<double>(model().head_dim));
+  const float stated = model().layer.front().attention.scale;
+  const double scale = stated != 0 ? stated : 1 / std::sqrt(static_cast<double>(model().head_dim()));
   query_scale_ = static_cast<float>(scale * std::sqrt(static_cast<double>(shape_.query())));
   gain_ = std::ldexp(1.0F, kGainExponent);
   down_scale_ = static_cast<float>(std::ldexp(std::sqrt(target.latent_epsilon), -kGainExponent));
 }
 
 OutputTensor MlaModel::queries(std::string name, std::size_t index) const {
-  return source_.rows(std::move(name), {model().query_heads * shape_.query(), model().d_model},
+  return source_.rows(std::move(name), {model().query_heads() * shape_.query(), model().d_model},
                       [this, index](std::size_t row, std::span<float> out) {
                         const EliteRows& at = source_.layer(index);
                         const std::size_t head = row / shape_.query(), within = row % shape_.query(),
@@ -88,7 +88,7 @@ OutputTensor MlaModel::queries(std::string name, std::size_t index) const {
                           if (within >= at.plain[group].size()) return;
                           channel = at.plain[group][within];
                         }
-                        scale_row(at.query(head * model().head_dim + channel), query_scale_, out);
+                        scale_row(at.query(head * model().head_dim() + channel), query_scale_, out);
                       });
 }
 
@@ -100,7 +100,7 @@ OutputTensor MlaModel::compress(std::string name, std::size_t index) const {
         if (row < shape_.rank) return;
         const std::size_t slot = (row - shape_.rank) / 2, half = (row - shape_.rank) % 2, head = owner(index, slot);
         if (head == kNone) return;
-        std::copy_n(at.key(head * model().head_dim + slot + half * model().chunks()), out.size(), out.begin());
+        std::copy_n(at.key(head * model().head_dim() + slot + half * model().chunks()), out.size(), out.begin());
       });
 }
 
@@ -110,7 +110,7 @@ OutputTensor MlaModel::norm(std::string name) const {
 
 OutputTensor MlaModel::expand(std::string name, std::size_t index) const {
   const std::size_t height = shape_.nope + shape_.value;
-  return source_.rows(std::move(name), {model().query_heads * height, shape_.rank},
+  return source_.rows(std::move(name), {model().query_heads() * height, shape_.rank},
                       [this, index, height](std::size_t row, std::span<float> out) {
                         const EliteRows& at = source_.layer(index);
                         const std::size_t group = row / height / model().group(), within = row % height;
@@ -123,7 +123,7 @@ OutputTensor MlaModel::expand(std::string name, std::size_t index) const {
 }
 
 OutputTensor MlaModel::expand_keys(std::string name, std::size_t index) const {
-  return source_.rows(std::move(name), {model().query_heads, shape_.rank, shape_.nope},
+  return source_.rows(std::move(name), {model().query_heads(), shape_.rank, shape_.nope},
                       [this, index](std::size_t row, std::span<float> out) {
                         const EliteRows& at = source_.layer(index);
                         const std::size_t group = row / shape_.rank / model().group(), latent = row % shape_.rank;
@@ -134,7 +134,7 @@ OutputTensor MlaModel::expand_keys(std::string name, std::size_t index) const {
 }
 
 OutputTensor MlaModel::expand_values(std::string name, std::size_t index) const {
-  return source_.rows(std::move(name), {model().query_heads, shape_.value, shape_.rank},
+  return source_.rows(std::move(name), {model().query_heads(), shape_.value, shape_.rank},
                       [this, index](std::size_t row, std::span<float> out) {
                         const EliteRows& at = source_.layer(index);
                         const std::size_t group = row / shape_.value / model().group();

@@ -18,9 +18,9 @@ EliteConfig sets_of_all_layers(const ExportJob& job) {
   const ModelConfig& model = job.model.config();
   require_all_layers(config, model, job.config_path);
   require_one_r(config, job.config_path);
-  if (model.rotary_dim() != model.head_dim)
+  if (model.rotary_dim() != model.head_dim())
     throw Error(ErrorCode::kUnsupported, model.name,
-                "found RoPE on " + std::to_string(model.rotary_dim()) + " of " + std::to_string(model.head_dim) +
+                "found RoPE on " + std::to_string(model.rotary_dim()) + " of " + std::to_string(model.head_dim()) +
                     " channels of a head, expected on all: the file has no other chunks");
   return config;
 }
@@ -42,11 +42,11 @@ std::string elitekv_ranks(const EliteConfig& config, const ModelConfig& model) {
   pickle.empty_dict().mark();
   pickle.string("note").string("kvspectrum: the first " + std::to_string(config.r) + " chunks of a row are elite");
   pickle.string("rank").empty_dict().mark();
-  for (std::size_t layer = 0; layer < model.layers; ++layer) {
-    IntegerTensor ranks{IntegerTensor::Kind::kInt64, {model.query_heads, model.chunks()}, {}};
+  for (std::size_t layer = 0; layer < model.layers(); ++layer) {
+    IntegerTensor ranks{IntegerTensor::Kind::kInt64, {model.query_heads(), model.chunks()}, {}};
     const auto& heads = config.picks[layer];
-    for (std::size_t head = 0; head < model.query_heads; ++head)
-      for (const std::size_t chunk : all_chunks(heads[head * heads.size() / model.query_heads], model.chunks()))
+    for (std::size_t head = 0; head < model.query_heads(); ++head)
+      for (const std::size_t chunk : all_chunks(heads[head * heads.size() / model.query_heads()], model.chunks()))
         ranks.values.push_back(static_cast<std::int64_t>(chunk));
     // A pickle holds a tensor as a call that loads a nested torch file.
     pickle.integer(static_cast<std::int64_t>(layer)).global("torch.storage", "_load_from_bytes");
@@ -69,7 +69,7 @@ Json write_mha2mla_rank(const ExportJob& job) {
   if (model.chunks() > 256)
     throw Error(ErrorCode::kUnsupported, model.name,
                 "found " + std::to_string(model.chunks()) + " chunks in a head, expected at most 256: ranks are bytes");
-  IntegerTensor ranks{IntegerTensor::Kind::kUint8, {model.layers, model.kv_heads, model.head_dim}, {}};
+  IntegerTensor ranks{IntegerTensor::Kind::kUint8, {model.layers(), model.kv_heads(), model.head_dim()}, {}};
   for (const auto& heads : config.picks)
     for (const ElitePicks& head : heads) {
       const std::vector<std::size_t> order = all_chunks(head, model.chunks());

@@ -39,7 +39,7 @@ std::vector<KvTypes> kv_types_of(const ExportJob& job, std::vector<std::size_t>&
   Parameters reader = parameter_reader(job);
   const CacheShape shape = cache_shape(model);
   std::vector<KvTypes> types;
-  for (std::size_t layer = 0; layer < model.layers; ++layer) {
+  for (std::size_t layer = 0; layer < model.layers(); ++layer) {
     types.push_back(reader.select(layer) ? read_kv_types(reader, layer, shape) : KvTypes{});
     const RowKind k = types.back().k.format.kind, v = types.back().v.format.kind;
     if (k != RowKind::kE4m3 && k == v) {  // layer stays at 16 bits
@@ -51,7 +51,7 @@ std::vector<KvTypes> kv_types_of(const ExportJob& job, std::vector<std::size_t>&
                            "and values: vLLM's scheme has one for both");
     }
   }
-  if (skipped.size() == model.layers) refuse_parameter(job, "type", "found no fp8, expected it in some layers");
+  if (skipped.size() == model.layers()) refuse_parameter(job, "type", "found no fp8, expected it in some layers");
   return types;
 }
 
@@ -123,7 +123,7 @@ Json write_vllm_fp8(const ExportJob& job) {
     for (const auto& [name, side] : {std::pair("k_scale", &types[layer].k), std::pair("v_scale", &types[layer].v)}) {
       std::vector<float> values = side->scales;
       if (values.empty()) values = {1.0F};
-      values.resize(by_head ? job.model.config().kv_heads : 1, values.front());
+      values.resize(by_head ? job.model.config().kv_heads() : 1, values.front());
       const std::uint64_t count = values.size();
       scales.push_back(held_tensor(attention_of(layer) + name,
                                    by_head ? std::vector<std::uint64_t>{count, 1, 1} : std::vector<std::uint64_t>{1},

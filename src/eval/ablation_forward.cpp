@@ -138,7 +138,7 @@ void AblationForward::begin(std::span<const std::int32_t> tokens) {
   targets_.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(from) + 1, tokens_.end());
   targets_.push_back(-1);  // the successor of the last token is unknown
   if (setup_.continuation) {
-    const std::size_t layers = decoder_->model().config().layers;
+    const std::size_t layers = decoder_->model().config().layers();
     prefix_ = std::make_unique<Prefix>(layers);
     ResidualStream prefix = decoder_->embed(std::span(tokens_).first(setup_.prefix), 0, setup_.tokens);
     decoder_->advance(prefix, layers, nullptr, &prefix_->cache);
@@ -195,14 +195,14 @@ std::vector<double> AblationForward::variants(std::size_t layer, TensorView<cons
     const auto chosen = rows_of(gains, first, std::min(batch_members(), gains.extent(0) - first));
     ResidualStream members = decoder_->repeat(hidden_, chosen.extent(0));
     advance_filtered(members, layer, {chosen, chosen}, true);
-    decoder_->advance(members, decoder_->model().config().layers, nullptr, cache());
+    decoder_->advance(members, decoder_->model().config().layers(), nullptr, cache());
     sum_nll(members, &sums);
   }
   return sums;
 }
 
 double AblationForward::base(std::vector<double>* squares) {
-  decoder_->advance(hidden_, decoder_->model().config().layers, nullptr, cache());
+  decoder_->advance(hidden_, decoder_->model().config().layers(), nullptr, cache());
   return sum_nll(hidden_, nullptr, squares);
 }
 
@@ -226,7 +226,7 @@ std::vector<double> AblationForward::filtered(std::span<const std::size_t> layer
       decoder_->advance(members, layers[n], nullptr, cache());
       advance_filtered(members, layers[n], {{keys, {count, bins}}, {values, {count, bins}}}, n == 0);
     }
-    decoder_->advance(members, decoder_->model().config().layers, nullptr, cache());
+    decoder_->advance(members, decoder_->model().config().layers(), nullptr, cache());
     sum_nll(members, &sums, squares);
   }
   return sums;

@@ -25,7 +25,7 @@ CacheReport& CacheReport::operator+=(const CacheReport& other) {
 CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int32_t> tokens, const RunCuts& cuts,
                        const std::function<void(const ResidualStream&, std::size_t)>& use) {
   using Clock = std::chrono::steady_clock;
-  const std::size_t layers = decoder.model().config().layers,
+  const std::size_t layers = decoder.model().config().layers(),
                     positions = cuts.positions != 0 ? cuts.positions : cache.positions(tokens.size());
   const Prefix& prefix = cache.prefix();
   if (prefix.tokens > tokens.size())

@@ -28,7 +28,7 @@ double loss_or_overflow(const std::function<double()>& measure) {
 const ResidualStream& FullPass::finished() {
   if (!finished_) {
     finished_ = decoder_->embed(tokens_);
-    decoder_->advance(*finished_, decoder_->model().config().layers);
+    decoder_->advance(*finished_, decoder_->model().config().layers());
   }
   return *finished_;
 }

@@ -121,7 +121,7 @@ ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tok
   ReferencePass pass;
   const auto start = Clock::now();
   pass.hidden = decoder.embed(tokens);
-  decoder.advance(pass.hidden, decoder.model().config().layers);
+  decoder.advance(pass.hidden, decoder.model().config().layers());
   pass.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   pass.nll = decoder.nll(pass.hidden, successors(tokens, 0, tokens.size(), scored));
   pass.sum.add(sum_of(pass.nll), scored.last - scored.first, squares_of(pass.nll));

@@ -31,7 +31,7 @@ Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t
     if (!go_on(next) || result.ids.size() == count) break;
     ResidualStream pass =
         decoder.embed(std::span(&next, 1), prompt.size() + result.ids.size() - 1, cache.positions(length));
-    decoder.advance(pass, decoder.model().config().layers, nullptr, &cache);
+    decoder.advance(pass, decoder.model().config().layers(), nullptr, &cache);
     next = most_probable(decoder, pass);
   }
   result.decode_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

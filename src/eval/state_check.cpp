@@ -43,7 +43,7 @@ class StateCheck final : public StateHook {
 void check_states(Decoder& decoder, std::span<const std::int32_t> tokens) {
   StateCheck check(decoder.model().config());
   ResidualStream hidden = decoder.embed(tokens);
-  decoder.advance(hidden, decoder.model().config().layers, &check);
+  decoder.advance(hidden, decoder.model().config().layers(), &check);
 }
 
 }  // namespace kvs::inline eval

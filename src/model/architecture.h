@@ -109,7 +109,9 @@ struct Architecture {
   std::string_view hf_base_class;  // config.json: architectures[0] of a checkpoint written by the class without a head
   std::string_view model_type;     // config.json: model_type
   std::string_view gguf = {};      // general.architecture; empty: GGUF files of these models carry another row's name
-  std::span<const TensorSpec> tensors = {};  // in addition to kRopeTensors
+  std::span<const TensorSpec> model_tensors = {};  // those of no layer
+  // Of a layer's blocks, with the norms of their inputs and outputs, in addition to kRopeTensors.
+  std::span<const TensorSpec> attention_tensors = {}, feed_forward_tensors = {};
   Arithmetic arithmetic = {};
   WindowRule windows = WindowRule::kNone;       // in config.json
   WindowRule gguf_windows = WindowRule::kNone;  // in GGUF: attention.sliding_window

@@ -11,32 +11,31 @@ Json arithmetic_json(const Arithmetic& arithmetic) {
   return {norm, input_norms, output_norms, qk_norm, activation, gated, parallel_residual, scaled_embeddings};
 }
 
+Json layer_json(const LayerConfig& layer) {
+  const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap] = layer.attention;
+  const auto& [d_ff] = layer.feed_forward;
+  return {query_heads, kv_heads, head_dim, window, rope, scale, softcap, d_ff};
+}
+
 }  // namespace
 
-// The structured binding fails to compile when a member is added that is missing here.
+// The structured bindings fail to compile when a member is added that is missing here.
 Json config_json(const ModelConfig& config) {
-  const auto& [name, architecture, layers, d_model, d_ff, query_heads, kv_heads, head_dim, vocabulary, context,
-               norm_epsilon, ropes, layer_ropes, tied_head, arithmetic, attention_scale, attention_softcap,
-               logit_softcap, adjacent_pairs, windows] = config;
+  const auto& [name, architecture, layer, d_model, vocabulary, context, norm_epsilon, ropes, tied_head, arithmetic,
+               logit_softcap, adjacent_pairs] = config;
+  Json layers = Json::array();
+  for (const LayerConfig& each : layer) layers.push_back(layer_json(each));
   return {{"architecture", architecture},
           {"layers", layers},
           {"d_model", d_model},
-          {"d_ff", d_ff},
-          {"query_heads", query_heads},
-          {"kv_heads", kv_heads},
-          {"head_dim", head_dim},
           {"vocabulary", vocabulary},
           {"context", context},
           {"norm_epsilon", norm_epsilon},
           {"ropes", ropes_json(ropes)},
-          {"layer_ropes", layer_ropes},
           {"tied_head", tied_head},
           {"arithmetic", arithmetic_json(arithmetic)},
-          {"attention_scale", attention_scale},
-          {"attention_softcap", attention_softcap},
           {"logit_softcap", logit_softcap},
-          {"adjacent_pairs", adjacent_pairs},
-          {"windows", windows}};
+          {"adjacent_pairs", adjacent_pairs}};
 }
 
 }  // namespace kvs::inline model

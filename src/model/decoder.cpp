@@ -145,17 +145,18 @@ void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x
 
 template <class Input>
 void Decoder::ForwardPass::set_score_options(Input& input, std::size_t layer) const {
-  input.scale = config.score_scale();
-  input.window = config.window(layer);
-  input.softcap = config.attention_softcap;
+  const AttentionConfig& attention = config.layer[layer].attention;
+  input.scale = attention.score_scale();
+  input.window = attention.window;
+  input.softcap = attention.softcap;
 }
 
 /// Computes the attention of x if nothing else needs the layer's states.
 void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_t layer, const Operand& x,
                                         const Operand& attended) {
   SelfAttentionInput input{.qkv = {},
-                           .query_heads = config.query_heads,
-                           .kv_heads = config.kv_heads,
+                           .query_heads = config.query_heads(),
+                           .kv_heads = config.kv_heads(),
                            .rope = model.rope(layer, hidden.positions),
                            .first_position = hidden.first_position};
   set_score_options(input, layer);
@@ -172,15 +173,15 @@ void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_
 void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size_t layer, const Operand& x,
                                          const Operand& attended, StateHook* hook, Cache* cache) {
   const LayerWeights& weights = model.layer(layer);
-  const std::size_t members = hidden.members(), tokens = hidden.tokens(), head_dim = config.head_dim;
+  const std::size_t members = hidden.members(), tokens = hidden.tokens(), head_dim = config.head_dim();
   LayerStates states{.backend = backend,
                      .layer = layer,
                      .first_position = hidden.first_position,
                      .rope = model.rope(layer, hidden.positions),
                      .x = x,
-                     .q = q.states({members, config.query_heads, tokens, head_dim}),
-                     .k = k.states({members, config.kv_heads, tokens, head_dim}),
-                     .v = v.states({members, config.kv_heads, tokens, head_dim})};
+                     .q = q.states({members, config.query_heads(), tokens, head_dim}),
+                     .k = k.states({members, config.kv_heads(), tokens, head_dim}),
+                     .v = v.states({members, config.kv_heads(), tokens, head_dim})};
   project(weights, x, members, [&](std::size_t first, std::size_t count, const BackendView<float, 2>& qkv) {
     backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
                         member_range(states.v, first, count));
@@ -203,7 +204,7 @@ void Decoder::ForwardPass::attend(const ResidualStream& hidden, std::size_t laye
   const std::size_t rows = residual.extent(0);
   const Operand x = normed.operand(rows, config.d_model);
   normalise(residual, weights.attention_norm, x);
-  const Operand attended = mixed.operand(rows, config.query_heads * config.head_dim);
+  const Operand attended = mixed.operand(rows, config.query_heads() * config.head_dim());
   if (hook == nullptr && cache == nullptr && config.arithmetic.qk_norm == QkNorm::kNone) {
     attend_fused(hidden, layer, x, attended);
   } else {
@@ -229,7 +230,7 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
       x = normed.operand(count, config.d_model);
       normalise(slab, weights.feed_forward_norm, x);
     }
-    const Operand activated = mixed.operand(count, config.d_ff);
+    const Operand activated = mixed.operand(count, config.d_ff());
     backend.up_projection(x, *weights.gate_up, arithmetic.activation, activated);
     add_to_residual(activated, *weights.down, weights.feed_forward_output_norm, slab);
   }
@@ -306,7 +307,7 @@ ResidualStream Decoder::repeat(const ResidualStream& hidden, std::size_t members
 }
 
 void Decoder::advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache) {
-  if (last_layer > model_->config().layers) {
+  if (last_layer > model_->config().layers()) {
     throw Error(ErrorCode::kInternal, "Decoder::advance", "layer " + std::to_string(last_layer) + " of too few");
   }
   pass_->advance(hidden, last_layer, hook, cache);
@@ -329,7 +330,7 @@ void check_head(std::span<const float> values, const std::string& model) {
 }  // namespace
 
 std::vector<float> Decoder::nll(const ResidualStream& hidden, std::span<const std::int32_t> targets) {
-  if (hidden.next_layer != model_->config().layers || targets.size() != hidden.tokens()) {
+  if (hidden.next_layer != model_->config().layers() || targets.size() != hidden.tokens()) {
     throw Error(ErrorCode::kInternal, "Decoder::nll", "expected a finished pass and one target per token");
   }
   std::vector<std::size_t> scored;  // rows with a target
@@ -372,7 +373,7 @@ Operand Decoder::final_rows(const ResidualStream& hidden, std::span<const std::s
 }
 
 std::vector<float> Decoder::logits(const ResidualStream& hidden, std::span<const std::size_t> rows) {
-  if (hidden.next_layer != model_->config().layers || rows.empty()) {
+  if (hidden.next_layer != model_->config().layers() || rows.empty()) {
     throw Error(ErrorCode::kInternal, "Decoder::logits", "expected a finished pass and rows of it");
   }
   const Operand x = final_rows(hidden, rows);
@@ -389,7 +390,7 @@ std::vector<float> Decoder::logits(const ResidualStream& hidden, std::span<const
 
 std::vector<float> document_nll(Decoder& decoder, std::span<const std::int32_t> tokens, StateHook* hook) {
   ResidualStream hidden = decoder.embed(tokens);
-  decoder.advance(hidden, decoder.model().config().layers, hook);
+  decoder.advance(hidden, decoder.model().config().layers(), hook);
   std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
   targets.push_back(-1);
   std::vector<float> nll = decoder.nll(hidden, targets);

@@ -23,7 +23,7 @@ void check_type(const GgufFile& file) {
 }
 
 /// Refuses options whose values would change the arithmetic; they must not be ignored.
-void check_options(const GgufKeys& keys, const Architecture& row, const ModelConfig& config) {
+void check_options(const GgufKeys& keys, const Architecture& row, const AttentionConfig& attention) {
   const auto must_equal = [&](std::string_view key, std::size_t expected) {
     if (!keys.has(key)) return;
     const std::size_t found = keys.count(key, kMaxWidth);
@@ -31,7 +31,7 @@ void check_options(const GgufKeys& keys, const Architecture& row, const ModelCon
     keys.fail(ErrorCode::kUnsupported, key,
               "found " + std::to_string(found) + ", supported is the head size, " + std::to_string(expected));
   };
-  must_equal("attention.value_length", config.head_dim);
+  must_equal("attention.value_length", attention.head_dim);
   if (keys.nonzero("expert_count")) {
     keys.fail(ErrorCode::kUnsupported, "expert_count", "found a mixture of experts, supported are: dense models");
   }
@@ -76,30 +76,44 @@ void parse_windows(const GgufKeys& keys, const Architecture& row, ModelConfig& c
     keys.fail(ErrorCode::kUnsupported, kWindow,
               "found sliding-window attention, which a GGUF of this architecture does not say the layers of");
   }
-  std::vector<bool> windowed(config.layers, true);
+  std::vector<bool> windowed(config.layers(), true);
   if (row.gguf_windows == WindowRule::kPattern) {
-    windowed = patterned_layers(keys, row, config.layers);
+    windowed = patterned_layers(keys, row, config.layers());
   } else if (keys.has(kPattern)) {
     keys.fail(ErrorCode::kUnsupported, kPattern,
               "found a pattern of layers, supported is: a window in every layer of this architecture");
   }
-  for (const bool layer : windowed) config.windows.push_back(layer ? window : 0);
+  for (std::size_t layer = 0; layer < windowed.size(); ++layer)
+    config.layer[layer].attention.window = windowed[layer] ? window : 0;
+}
+
+float softcap(const GgufKeys& keys, std::string_view key, float otherwise) {
+  if (key.empty() || !keys.has(key)) return otherwise;
+  return keys.real(key) == 0 ? 0 : static_cast<float>(keys.positive(key));
+}
+
+/// Reads what the attention of all layers has in common, without windows.
+AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, std::size_t layers, std::size_t d_model,
+                                std::string_view where) {
+  AttentionConfig attention;
+  attention.query_heads = keys.count("attention.head_count", kMaxHeads);
+  attention.kv_heads =
+      keys.has("attention.head_count_kv") ? keys.count("attention.head_count_kv", kMaxHeads) : attention.query_heads;
+  attention.head_dim = keys.has("attention.key_length") ? keys.count("attention.key_length", kMaxWidth) : 0;
+  complete_geometry(attention, d_model, where,
+                    {"embedding_length", "attention.head_count", "attention.head_count_kv", "attention.key_length"});
+  if (layers == row.gguf_wide_scale_layers)
+    attention.scale = 1 / std::sqrt(static_cast<float>(d_model / attention.query_heads));
+  check_options(keys, row, attention);
+  attention.softcap = softcap(keys, row.keys.attention_softcap, row.keys.attention_softcap_default);
+  return attention;
 }
 
 /// Reads the arithmetic that differs from the row's own.
 void parse_arithmetic(const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   config.arithmetic = row.arithmetic;
   config.arithmetic.parallel_residual = keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
-  if (config.layers == row.gguf_wide_scale_layers) {
-    config.attention_scale = 1 / std::sqrt(static_cast<float>(config.d_model / config.query_heads));
-  }
-  const auto softcap = [&](std::string_view key, float otherwise) {
-    if (key.empty() || !keys.has(key)) return otherwise;
-    return keys.real(key) == 0 ? 0 : static_cast<float>(keys.positive(key));
-  };
-  config.attention_softcap = softcap(row.keys.attention_softcap, row.keys.attention_softcap_default);
-  config.logit_softcap = softcap(row.keys.logit_softcap, row.keys.logit_softcap_default);
-  parse_windows(keys, row, config);
+  config.logit_softcap = softcap(keys, row.keys.logit_softcap, row.keys.logit_softcap_default);
 }
 
 /// Returns the rows of the embedding. Its shape is checked later, with all others.
@@ -145,22 +159,18 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   config.name = shown_name(file.has("general.name") ? file.get_string("general.name") : file.path().stem().native());
   config.architecture = row.name;
   config.adjacent_pairs = row.gguf_interleaved;
-  config.layers = keys.count("block_count", kMaxLayers);
+  const std::size_t layers = keys.count("block_count", kMaxLayers);
   config.d_model = keys.count("embedding_length", kMaxWidth);
-  config.d_ff = keys.count("feed_forward_length", kMaxWidth);
-  config.query_heads = keys.count("attention.head_count", kMaxHeads);
-  config.kv_heads =
-      keys.has("attention.head_count_kv") ? keys.count("attention.head_count_kv", kMaxHeads) : config.query_heads;
-  config.head_dim = keys.has("attention.key_length") ? keys.count("attention.key_length", kMaxWidth) : 0;
-  complete_geometry(config, where,
-                    {"embedding_length", "attention.head_count", "attention.head_count_kv", "attention.key_length"});
-  check_options(keys, row, config);
+  const std::size_t d_ff = keys.count("feed_forward_length", kMaxWidth);
+  config.layer.assign(
+      layers, {.attention = parse_attention(keys, row, layers, config.d_model, where), .feed_forward = {.d_ff = d_ff}});
   config.vocabulary = vocabulary_of(file, keys, parsed.notes);
   config.context = keys.count("context_length", kMaxContext);
   config.norm_epsilon = static_cast<float>(keys.positive(
       row.arithmetic.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));
   config.tied_head = file.find("output.weight") == nullptr;
   parse_arithmetic(keys, row, config);
+  parse_windows(keys, row, config);
   parse_gguf_rope(file, keys, row.rope, config);
   check_rope(config, where);
   return parsed;

@@ -90,13 +90,34 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
   config.arithmetic = row.arithmetic;
   config.arithmetic.activation = hf_activation(root, row);
   config.arithmetic.parallel_residual = flag(root, keys.parallel_residual, row.arithmetic.parallel_residual);
+  config.logit_softcap = softcap(root, keys.logit_softcap, keys.logit_softcap_default);
+}
+
+/// Reads what the attention of all layers has in common.
+AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row, std::size_t d_model) {
+  const ConfigKeys& keys = row.keys;
+  AttentionConfig attention;
+  attention.query_heads = count(root, "num_attention_heads", kMaxHeads);
+  attention.kv_heads = kv_heads(root, row, attention.query_heads);
+  attention.head_dim = root.has("head_dim") ? count(root, "head_dim", kMaxWidth) : keys.head_dim_default;
+  complete_geometry(attention, d_model, root.place(),
+                    {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
   if (!keys.attention_scalar.empty()) {
     const double scalar = root.has(keys.attention_scalar) ? root.at(keys.attention_scalar).positive_f32() : 256;
-    config.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
+    attention.scale = static_cast<float>(1 / std::sqrt(scalar));
   }
-  config.attention_softcap = softcap(root, keys.attention_softcap, keys.attention_softcap_default);
-  config.logit_softcap = softcap(root, keys.logit_softcap, keys.logit_softcap_default);
-  config.windows = hf_windows(root, row, config.layers);
+  attention.softcap = softcap(root, keys.attention_softcap, keys.attention_softcap_default);
+  return attention;
+}
+
+void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& config) {
+  const std::size_t layers = count(root, "num_hidden_layers", kMaxLayers);
+  config.d_model = count(root, "hidden_size", kMaxWidth);
+  const std::size_t d_ff = count(root, "intermediate_size", kMaxWidth);
+  config.layer.assign(layers,
+                      {.attention = parse_attention(root, row, config.d_model), .feed_forward = {.d_ff = d_ff}});
+  const std::vector<std::size_t> windows = hf_windows(root, row, layers);
+  for (std::size_t layer = 0; layer < layers; ++layer) config.layer[layer].attention.window = windows[layer];
 }
 
 }  // namespace
@@ -114,13 +135,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   ModelConfig& config = parsed.config;
   config.architecture = row.name;
   config.adjacent_pairs = row.gguf_interleaved;
-  config.layers = count(root, "num_hidden_layers", kMaxLayers);
-  config.d_model = count(root, "hidden_size", kMaxWidth);
-  config.d_ff = count(root, "intermediate_size", kMaxWidth);
-  config.query_heads = count(root, "num_attention_heads", kMaxHeads);
-  config.kv_heads = kv_heads(root, row, config.query_heads);
-  config.head_dim = root.has("head_dim") ? count(root, "head_dim", kMaxWidth) : row.keys.head_dim_default;
-  complete_geometry(config, where, {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
+  parse_layers(root, row, config);
   config.vocabulary = count(root, "vocab_size", kMaxVocabularySize);
   config.context = root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMaxContext)
                                                        : row.keys.context_default;

@@ -225,9 +225,9 @@ std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& 
                     std::string(row.hf_class));
   }
   const std::vector<bool>& windowed = listed.empty() ? ruled : listed;
-  if (std::ranges::find(windowed, true) == windowed.end()) return {};
-  if (window == 0) root.at("layer_types").fail("full_attention only, since no sliding_window is in force");
   std::vector<std::size_t> windows(layers, 0);
+  if (std::ranges::find(windowed, true) == windowed.end()) return windows;
+  if (window == 0) root.at("layer_types").fail("full_attention only, since no sliding_window is in force");
   for (std::size_t layer = 0; layer < layers; ++layer) windows[layer] = windowed[layer] ? window : 0;
   return windows;
 }

@@ -14,7 +14,7 @@ namespace kvs::inline model {
 /// @throws Error kUnsupported with the key.
 void check_hf_options(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes);
 
-/// Returns the number of positions that each layer attends to, 0 for all: [layer], or empty if no layer has a window.
+/// Returns the number of positions that each layer attends to, 0 for all: [layer].
 /// @throws Error kInput with the JSON pointer, kUnsupported for other kinds of layers.
 std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& row, std::size_t layers);
 

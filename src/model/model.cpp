@@ -153,7 +153,7 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
   }
   const std::size_t room = budget == 0 ? room_for_weights(backend) : budget - std::min(budget, head_->bytes());
   layers_ = std::make_unique<LayerStore>(
-      backend, config_.layers,
+      backend, config_.layers(),
       [this, &tensors](Backend& memory, std::size_t layer) {
         LayerWeights weights = make_layer(memory, tensors, layer, loaded_ ? nullptr : &zero_projections_);
         tensors.check_unchanged();
@@ -161,7 +161,7 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
       },
       room,
       [&](std::size_t done) {
-        if (progress) progress(done, config_.layers);
+        if (progress) progress(done, config_.layers());
       });
   loaded_ = true;
 }
@@ -174,7 +174,7 @@ const WeightPlacement& Model::placement() const noexcept { return layers_->place
 RopeTable Model::rope(std::size_t layer, std::size_t tokens) const {
   const RopeParameters& parameters = config_.rope(layer);
   ropes_.resize(config_.ropes.size());
-  Rope& rope = ropes_[config_.rope_kind(layer)];
+  Rope& rope = ropes_[config_.layer[layer].attention.rope];
   const std::size_t length_class = rope_length_class(parameters, tokens);
   const std::size_t held = length_class == rope.length_class ? rope.memory.cosine.view().extent(0) : 0;
   if (tokens > held) {

@@ -10,10 +10,10 @@ ModelRecord model_record(const ModelConfig& model, const std::string& sha256, st
   ModelRecord record{.name = model.name,
                      .sha256 = sha256,
                      .architecture = model.architecture,
-                     .layers = model.layers,
-                     .query_heads = model.query_heads,
-                     .kv_heads = model.kv_heads,
-                     .head_dim = model.head_dim,
+                     .layers = model.layers(),
+                     .query_heads = model.query_heads(),
+                     .kv_heads = model.kv_heads(),
+                     .head_dim = model.head_dim(),
                      .rope = {.theta = first.theta,
                               .scaling = rope_scaling_json(first.scaling),
                               .rotary_dim = first.rotary_dim,
@@ -24,7 +24,7 @@ ModelRecord model_record(const ModelConfig& model, const std::string& sha256, st
     record.rope.frequencies.push_back(std::move(angles.frequencies));
     record.rope.factors.push_back(angles.factor);
   }
-  for (std::size_t layer = 0; layer < model.layers; ++layer) record.rope.layer_kinds.push_back(model.rope_kind(layer));
+  for (const LayerConfig& layer : model.layer) record.rope.layer_kinds.push_back(layer.attention.rope);
   return record;
 }
 

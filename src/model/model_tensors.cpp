@@ -69,13 +69,15 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
       format_(format),
       norms_less_one_(format == ModelFormat::kHuggingFace && parsed.architecture->hf_norms_less_one),
       interleaving_(format == ModelFormat::kGguf && parsed.architecture->gguf_interleaved
-                        ? Interleaving{parsed.config.head_dim, parsed.config.rotary_dim()}
+                        ? Interleaving{parsed.config.head_dim(), parsed.config.rotary_dim()}
                         : Interleaving{}),
-      layers_(parsed.config.layers) {
+      layers_(parsed.config.layers()) {
   if (format == ModelFormat::kHuggingFace) embedding_names_ = settle_head(archive, parsed);
   Missing missing{.whole_layers = layers_.size(), .names = {}};
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    find_all(parsed.architecture->tensors, layer, parsed, missing);
+    if (layer == 0) find_all(parsed.architecture->model_tensors, layer, parsed, missing);
+    find_all(parsed.architecture->attention_tensors, layer, parsed, missing);
+    find_all(parsed.architecture->feed_forward_tensors, layer, parsed, missing);
     find_all(kRopeTensors, layer, parsed, missing);
   }
   if (!missing.names.empty()) fail_missing(missing);
@@ -135,7 +137,7 @@ RowPart ModelTensors::part_of(Parts parts, std::size_t index, const ParsedConfig
   const auto rows_of = [&](const TensorSpec& spec) { return extent_of(spec.rows, parsed.config, format_).size; };
   const std::size_t rows = rows_of(parts[index]);
   if (format_ == ModelFormat::kHuggingFace && parsed.architecture->hf_heads_interleaved && parts.size() > 1) {
-    const std::size_t run = parsed.config.head_dim;
+    const std::size_t run = parsed.config.head_dim();
     return {.first = index * run, .rows = rows, .run = run, .stride = parts.size() * run};
   }
   std::size_t first = 0;

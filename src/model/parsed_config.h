@@ -38,7 +38,7 @@ inline std::string shown_name(std::string_view name) { return printable(name, 20
 struct GeometryKeys {
   std::string_view d_model, query_heads, kv_heads, head_dim;
 };
-void complete_geometry(ModelConfig& config, std::string_view where, const GeometryKeys& names);
+void complete_geometry(AttentionConfig& heads, std::size_t d_model, std::string_view where, const GeometryKeys& names);
 
 /// Checks combinations: parameters within their ranges may still yield NaN, for example YaRN with a theta of 1.
 /// @throws Error kInput if a frequency, within the context or at twice its length, is not finite.

@@ -29,8 +29,8 @@ struct RopeDefaults {
   bool su_is_longrope = false;  // Phi-3: "su" and "yarn" are old names of longrope
 };
 
-/// Fills `ropes` and `layer_ropes` from config.json: rope_theta and rope_scaling (Transformers 4), or rope_parameters
-/// (5), which Gemma 3 has per type of layer. `config` must have head_dim, layers, windows and context. For an odd
+/// Fills `ropes` and the kind of each layer from config.json: rope_theta and rope_scaling (Transformers 4), or
+/// rope_parameters (5), which Gemma 3 has per type of layer. `config` must have its layers and context. For an odd
 /// number n of rotated channels, Transformers rotates n + 1 channels with other exponents. The base is changed to
 /// match, and `notes` says so.
 /// @throws Error kInput with the JSON pointer, kUnsupported by name.

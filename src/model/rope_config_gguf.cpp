@@ -119,7 +119,7 @@ std::size_t rotary_dim(const GgufKeys& keys, std::size_t head_dim) {
 
 void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, ModelConfig& config) {
   RopeParameters rope{.theta = keys.positive_or("rope.freq_base", defaults.theta),
-                      .rotary_dim = rotary_dim(keys, config.head_dim)};
+                      .rotary_dim = rotary_dim(keys, config.head_dim())};
   rope.scaling = parse_scaling(file, keys, rope.chunks(), config.context);
   config.ropes = {rope};
   if (defaults.window_theta == 0) return;

@@ -154,16 +154,13 @@ void complete_pair(const JsonCursor& scaling, RopeParameters& rope, std::vector<
 
 void set_window_rope(ModelConfig& config, const RopeParameters& full, const RopeParameters& windowed) {
   config.ropes = {full, windowed};
-  config.layer_ropes.clear();
-  for (std::size_t layer = 0; layer < config.layers; ++layer) {
-    config.layer_ropes.push_back(config.window(layer) != 0 ? 1 : 0);
-  }
+  for (LayerConfig& layer : config.layer) layer.attention.rope = layer.attention.window != 0 ? 1 : 0;
 }
 
 void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelConfig& config,
                    std::vector<std::string>& notes) {
   const JsonCursor scaling = scaling_object(root);
-  const std::size_t share = rotary_dim(root, scaling, defaults, config.head_dim);
+  const std::size_t share = rotary_dim(root, scaling, defaults, config.head_dim());
   RopeParameters rope{.theta = theta_of(root, scaling, first_key(root, {defaults.theta_key}), defaults.theta),
                       .rotary_dim = share + share % 2};
   for (const std::string_view key : {"rope_theta", "rotary_emb_base"})

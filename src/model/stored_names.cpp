@@ -7,7 +7,7 @@ namespace kvs::inline model {
 namespace {
 
 const TensorSpec& spec_of(const Architecture& row, TensorRole role) {
-  return *std::ranges::find(row.tensors, role, &TensorSpec::role);
+  return *std::ranges::find(row.model_tensors, role, &TensorSpec::role);
 }
 
 bool same_values(const StoredTensor& one, const StoredTensor& other) {

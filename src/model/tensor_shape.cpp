@@ -23,7 +23,7 @@ std::string shape_text(const Extents& shape) {
 Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format) {
   const bool hf = format == ModelFormat::kHuggingFace;
   const auto product = [&](std::string_view key, std::size_t heads) {
-    return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(config.head_dim);
+    return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(config.head_dim());
   };
   switch (axis) {
     case TensorAxis::kVocabulary:
@@ -31,17 +31,17 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format)
     case TensorAxis::kModel:
       return {config.d_model, hf ? "hidden_size" : "embedding_length"};
     case TensorAxis::kQueryRows:
-      return {config.query_heads * config.head_dim,
-              product(hf ? "num_attention_heads" : "attention.head_count", config.query_heads)};
+      return {config.query_heads() * config.head_dim(),
+              product(hf ? "num_attention_heads" : "attention.head_count", config.query_heads())};
     case TensorAxis::kKeyRows:
-      return {config.kv_heads * config.head_dim,
-              product(hf ? "num_key_value_heads" : "attention.head_count_kv", config.kv_heads)};
+      return {config.kv_heads() * config.head_dim(),
+              product(hf ? "num_key_value_heads" : "attention.head_count_kv", config.kv_heads())};
     case TensorAxis::kFeedForward:
-      return {config.d_ff, hf ? "intermediate_size" : "feed_forward_length"};
+      return {config.d_ff(), hf ? "intermediate_size" : "feed_forward_length"};
     case TensorAxis::kChunks:
       return {config.chunks(), "rotated channels / 2"};
     case TensorAxis::kHeadDim:
-      return {config.head_dim, hf ? "head_dim" : "attention.key_length"};
+      return {config.head_dim(), hf ? "head_dim" : "attention.key_length"};
     case TensorAxis::kNone:
       break;
   }

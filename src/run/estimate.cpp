@@ -67,7 +67,7 @@ double loaded_weight_bytes(const ModelSource& source, DType type) {
 
 double pass_memory(const ModelConfig& c, double weight_bytes, std::size_t tokens) {
   // Residual stream, normed input, fused qkv with its head-major copy, gate and up with their product.
-  const std::size_t row = 2 * c.d_model + 2 * (c.query_heads + 2 * c.kv_heads) * c.head_dim + 3 * c.d_ff;
+  const std::size_t row = 2 * c.d_model + 2 * (c.query_heads() + 2 * c.kv_heads()) * c.head_dim() + 3 * c.d_ff();
   return weight_bytes + static_cast<double>(tokens * row * sizeof(float));
 }
 
@@ -88,7 +88,7 @@ double captured_memory(const CaptureHeader& header) {
 }
 
 double layer_flops(const ModelConfig& c, double tokens, double past) {
-  const auto width = static_cast<double>(c.query_heads * c.head_dim);
+  const auto width = static_cast<double>(c.query_heads() * c.head_dim());
   // Scores and their product with V: a multiply-add each per pair; of the new tokens among themselves, the causal half.
   return 2 * layer_products(c) * tokens + 4 * width * tokens * (past + tokens / 2);
 }
@@ -98,7 +98,7 @@ double head_flops(const ModelConfig& c, double tokens) {
 }
 
 double forward_flops(const ModelConfig& c, double tokens) {
-  return static_cast<double>(c.layers) * layer_flops(c, tokens) + head_flops(c, tokens);
+  return static_cast<double>(c.layers()) * layer_flops(c, tokens) + head_flops(c, tokens);
 }
 
 double expected_seconds(const Estimate& estimate, Backend& backend) {

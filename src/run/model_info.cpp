@@ -57,8 +57,8 @@ std::uint64_t parameters(const ModelSource& source) {
 }
 
 ModelInfo::Geometry geometry_of(const ModelConfig& config) {
-  return {config.layers,   config.d_model,    config.d_ff,      config.query_heads, config.kv_heads,
-          config.head_dim, config.vocabulary, config.tied_head, config.context};
+  return {config.layers(),   config.d_model,    config.d_ff(),    config.query_heads(), config.kv_heads(),
+          config.head_dim(), config.vocabulary, config.tied_head, config.context};
 }
 
 /// One entry for each kind of layers that rotate alike.
@@ -66,7 +66,7 @@ ModelInfo::Geometry geometry_of(const ModelConfig& config) {
 std::vector<ModelInfo::Rope> ropes_of(const ModelConfig& config, std::size_t window) {
   const auto wavelength = [](double frequency) { return 2 * std::numbers::pi / frequency; };
   std::vector<std::size_t> layers(config.ropes.size());
-  for (std::size_t layer = 0; layer < config.layers; ++layer) ++layers[config.rope_kind(layer)];
+  for (const LayerConfig& layer : config.layer) ++layers[layer.attention.rope];
   std::vector<ModelInfo::Rope> kinds;
   for (std::size_t kind = 0; kind < config.ropes.size(); ++kind) {
     const RopeParameters& rope = config.ropes[kind];
@@ -126,8 +126,8 @@ ModelInfo::KvCache cache_of(const ModelConfig& config) {
   ModelInfo::KvCache cache{.reals_per_token = values,
                            .bytes_per_token = of_tokens(1),
                            .bytes_per_1024_tokens = of_tokens(1024),
-                           .bytes_at_context_f16 = 2 * values / config.layers * config.cached_tokens(config.context)};
-  for (std::size_t layer = 0; layer < config.layers; ++layer)
+                           .bytes_at_context_f16 = 2 * values / config.layers() * config.cached_tokens(config.context)};
+  for (std::size_t layer = 0; layer < config.layers(); ++layer)
     cache.windowed_layers += config.window(layer) != 0 ? 1 : 0;
   return cache;
 }
@@ -136,10 +136,10 @@ ModelInfo::KvCache cache_of(const ModelConfig& config) {
 /// replace and, for an upper bound, no channel elite.
 EliteConfig default_factors(const ModelConfig& model) {
   EliteConfig config;
-  config.layers.resize(model.layers);
+  config.layers.resize(model.layers());
   config.by_attention = config.fitted_queries = true;
   config.whitening = Whitening::kBoth;
-  config.rank = no_extra_parameters_rank(model.d_model, model.kv_heads, model.head_dim, config.r);
+  config.rank = no_extra_parameters_rank(model.d_model, model.kv_heads(), model.head_dim(), config.r);
   return config;
 }
 

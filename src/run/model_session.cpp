@@ -148,13 +148,13 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   session.backend = open_backend(options);
   session.source = std::move(source);
   for (const std::string& note : session.source->notes()) print_note("note: " + note, run.quiet);
-  Progress progress("loading " + session.config().name, static_cast<double>(session.config().layers), run.quiet);
+  Progress progress("loading " + session.config().name, static_cast<double>(session.config().layers()), run.quiet);
   session.model = std::make_unique<Model>(
       *session.source, *session.backend,
       [&](std::size_t done, std::size_t) { progress.update(static_cast<double>(done)); }, weights_budget(options));
   for (const std::string& name : session.model->zero_projections())
     print_note("warning: " + name + ": all weights are zero", run.quiet);
-  warn_of_streaming(session.model->placement(), session.config().layers, run.quiet);
+  warn_of_streaming(session.model->placement(), session.config().layers(), run.quiet);
   session.decoder = std::make_unique<Decoder>(*session.model);
   return session;
 }

@@ -40,18 +40,18 @@ CaptureHeader capture_header(const ModelConfig& model, const std::string& model_
   header.model_name = model.name;
   header.model_sha256 = model_sha256;
   header.architecture = model.architecture;
-  header.model_layers = static_cast<std::uint32_t>(model.layers);
+  header.model_layers = static_cast<std::uint32_t>(model.layers());
   for (const std::size_t layer : layers) header.layers.push_back(static_cast<std::int32_t>(layer));
-  header.query_heads = static_cast<std::uint32_t>(model.query_heads);
-  header.kv_heads = static_cast<std::uint32_t>(model.kv_heads);
-  header.head_dim = static_cast<std::uint32_t>(model.head_dim);
+  header.query_heads = static_cast<std::uint32_t>(model.query_heads());
+  header.kv_heads = static_cast<std::uint32_t>(model.kv_heads());
+  header.head_dim = static_cast<std::uint32_t>(model.head_dim());
   const RopeParameters& rope = model.ropes.front();
   header.rope_theta = rope.theta;
   header.rope_scaling = dump_json(rope_scaling_json(rope.scaling), -1);
   header.rope_parameters = dump_json(ropes_json(model.ropes), -1);
   header.rotary_dim = static_cast<std::uint32_t>(rope.rotary_dim);
-  for (std::size_t layer = 0; layer < model.layers; ++layer)
-    header.rope_kinds.push_back(static_cast<std::int32_t>(model.rope_kind(layer)));
+  for (std::size_t layer = 0; layer < model.layers(); ++layer)
+    header.rope_kinds.push_back(static_cast<std::int32_t>(model.layer[layer].attention.rope));
   for (const RopeParameters& kind : model.ropes) {
     const RopeAngles angles = rope_angles(kind, tokens);
     header.rope_frequencies.insert(header.rope_frequencies.end(), angles.frequencies.begin(), angles.frequencies.end());
@@ -68,16 +68,16 @@ ModelConfig model_config_of(const CaptureHeader& header) {
   ModelConfig config;
   config.name = header.model_name;
   config.architecture = header.architecture;
-  config.layers = header.model_layers;
-  config.query_heads = header.query_heads;
-  config.kv_heads = header.kv_heads;
-  config.head_dim = header.head_dim;
+  const AttentionConfig attention{
+      .query_heads = header.query_heads, .kv_heads = header.kv_heads, .head_dim = header.head_dim};
+  config.layer.assign(header.model_layers, {.attention = attention, .feed_forward = {}});
   const std::string where = "capture: /@rope_parameters";
   const Json ropes = parse_json(header.rope_parameters, where);
   config.ropes = ropes_from_json(JsonCursor(ropes, where));
   if (config.ropes.size() != header.rope_factors.size() || config.ropes.front().rotary_dim != header.rotary_dim)
     throw Error(ErrorCode::kInput, where, "found another number of kinds or of rotated channels than the frequencies'");
-  if (config.ropes.size() > 1) config.layer_ropes.assign(header.rope_kinds.begin(), header.rope_kinds.end());
+  for (std::size_t layer = 0; config.ropes.size() > 1 && layer < config.layers(); ++layer)
+    config.layer[layer].attention.rope = static_cast<std::size_t>(header.rope_kinds.at(layer));
   return config;
 }
 

@@ -69,7 +69,7 @@ LiveSource::LiveSource(Decoder& decoder, std::vector<std::vector<std::int32_t>> 
 
 void LiveSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
   if (needs.layers.empty()) return;
-  if (needs.layers.back() >= decoder_->model().config().layers) {
+  if (needs.layers.back() >= decoder_->model().config().layers()) {
     throw Error(ErrorCode::kInternal, "LiveSource", "layer " + std::to_string(needs.layers.back()) + " of too few");
   }
   Visitor visitor(document, needs, sink);

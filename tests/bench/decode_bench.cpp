@@ -36,7 +36,7 @@ kvs::Cache cache_of(const kvs::Model& model, const kvs::ModelSource& source, con
   }
   const kvs::Method* const found = kvs::find_method(method);
   if (found == nullptr) throw kvs::Error(kvs::ErrorCode::kUsage, "METHOD", "found " + method);
-  kvs::Parameters parameters({{kvs::parse_settings(settings, "SETTING"), "", kvs::ErrorCode::kUsage}}, config.layers);
+  kvs::Parameters parameters({{kvs::parse_settings(settings, "SETTING"), "", kvs::ErrorCode::kUsage}}, config.layers());
   return kvs::make_cache(*found, parameters, kvs::cache_shape(config));
 }
 
@@ -50,7 +50,7 @@ Speed measure(kvs::Decoder& decoder, kvs::Cache cache, std::span<const std::int3
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t position = text.size(); position < ids.size(); ++position) {
     kvs::ResidualStream hidden = decoder.embed(ids.subspan(position, 1), position, cache.positions(ids.size()));
-    decoder.advance(hidden, config.layers, nullptr, &cache);
+    decoder.advance(hidden, config.layers(), nullptr, &cache);
     const std::size_t row = 0;
     if (!std::isfinite(decoder.logits(hidden, std::span(&row, 1)).front()))
       throw kvs::Error(kvs::ErrorCode::kData, "decode_bench", "logits that are not finite");

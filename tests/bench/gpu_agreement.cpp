@@ -47,7 +47,7 @@ std::vector<double> ablation_delta(kvs::Decoder& decoder, kvs::SpectralOps& ops,
   const std::vector<double> gains = kvs::ablation_gains({.chunks = kChunks, .samples = setup.filtered()}, all);
   kvs::AblationForward forward(decoder, ops, setup);
   forward.begin(ids);
-  const std::size_t layers = decoder.model().config().layers;
+  const std::size_t layers = decoder.model().config().layers();
   std::vector<double> sums;
   for (const std::size_t layer : {std::size_t{0}, layers / 2, layers - 1}) {
     if (!sums.empty() && layer == 0) continue;  // a model of one layer
@@ -66,22 +66,22 @@ Results run(const kvs::ModelSource& source, const std::string& device, const std
   const auto spectral = backend->make_spectral_ops();
   const auto calibration = kvs::make_calibration_ops(*backend);
   const kvs::ModelConfig& c = source.config();
-  std::vector<std::size_t> layers(c.layers);
+  std::vector<std::size_t> layers(c.layers());
   std::iota(layers.begin(), layers.end(), 0);
   kvs::LiveSource states(decoder, {ids});
 
   Results results;
   results.nll = kvs::document_nll(decoder, ids);
-  kvs::SpectrumAccumulator spectra(*spectral, {.layers = layers, .kv_heads = c.kv_heads, .head_dim = c.head_dim},
+  kvs::SpectrumAccumulator spectra(*spectral, {.layers = layers, .kv_heads = c.kv_heads(), .head_dim = c.head_dim()},
                                    ids.size());
   spectra.add_document(states, 0);
   results.spectrum = spectra.result();
-  kvs::RopeStatistics statistics({layers, c.query_heads, c.kv_heads, c.head_dim / 2}, false);
+  kvs::RopeStatistics statistics({layers, c.query_heads(), c.kv_heads(), c.head_dim() / 2}, false);
   statistics.add(*calibration, states, 0);
-  const std::size_t chunks = c.head_dim / 2;
-  for (std::size_t layer = 0; layer < c.layers; ++layer) {
+  const std::size_t chunks = c.head_dim() / 2;
+  for (std::size_t layer = 0; layer < c.layers(); ++layer) {
     const std::vector<double> grams = statistics.grams(layer, kGranularity);
-    for (std::size_t head = 0; head < c.query_heads; ++head) {
+    for (std::size_t head = 0; head < c.query_heads(); ++head) {
       const std::span<const double> gram = std::span(grams).subspan(head * chunks * chunks, chunks * chunks);
       results.picks.push_back(kvs::pick_elite({gram, {chunks, chunks}}, chunks / 2).chunks);
     }

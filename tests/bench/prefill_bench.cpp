@@ -57,15 +57,16 @@ double product_seconds(dnnl::memory::dim rows, dnnl::memory::dim columns, dnnl::
 }
 
 double gemm_bound_seconds(const ModelConfig& c, long tokens, dnnl::memory::data_type type, int repeats) {
-  const auto d = static_cast<long>(c.d_model), width = static_cast<long>(c.query_heads * c.head_dim);
-  const auto qkv = static_cast<long>((c.query_heads + 2 * c.kv_heads) * c.head_dim), ff = static_cast<long>(c.d_ff);
-  const auto half = tokens / 2, head_dim = static_cast<long>(c.head_dim);
+  const auto d = static_cast<long>(c.d_model), width = static_cast<long>(c.query_heads() * c.head_dim());
+  const auto qkv = static_cast<long>((c.query_heads() + 2 * c.kv_heads()) * c.head_dim()),
+             ff = static_cast<long>(c.d_ff());
+  const auto half = tokens / 2, head_dim = static_cast<long>(c.head_dim());
   const double layer =
       product_seconds(tokens, qkv, d, type, repeats) + product_seconds(tokens, d, width, type, repeats) +
       product_seconds(tokens, 2 * ff, d, type, repeats) + product_seconds(tokens, d, ff, type, repeats);
   const double scores =
       product_seconds(half, tokens, head_dim, type, repeats) + product_seconds(half, head_dim, tokens, type, repeats);
-  return static_cast<double>(c.layers) * (layer + static_cast<double>(c.query_heads) * scores) +
+  return static_cast<double>(c.layers()) * (layer + static_cast<double>(c.query_heads()) * scores) +
          product_seconds(tokens, static_cast<long>(c.vocabulary), d, type, repeats);
 }
 

@@ -32,7 +32,7 @@ struct BudgetCase {
   }
   BudgetText text() const { return {std::span(documents).first(4), std::span(documents).last(2)}; }
   CacheSizes sizes(const char* method) const {
-    return {*find_method(method), shape, tiny.model->config().layers, kBudgetTokens};
+    return {*find_method(method), shape, tiny.model->config().layers(), kBudgetTokens};
   }
   BudgetPlan half(Json fixed = Json::object(), std::size_t rounds = 0) const {
     return {sizes("full").full() / 2, std::move(fixed), rounds};
@@ -49,7 +49,7 @@ struct BudgetCase {
   /// Mean NLLs of the held-out documents, from whole runs.
   std::vector<double> evaluated(const char* method, const Json& settings) {
     const auto make = [&] {
-      Parameters parameters({{settings, "", ErrorCode::kUsage}}, tiny.model->config().layers);
+      Parameters parameters({{settings, "", ErrorCode::kUsage}}, tiny.model->config().layers());
       return make_cache(*find_method(method), parameters, shape);
     };
     const Evaluation found = evaluate(*tiny.decoder, text().held, {.make = make});
@@ -200,7 +200,7 @@ TEST(BudgetCalibration, GivesOneHeldDocumentErrorsOverItsTokens) {
   const BudgetCalibration found = calibrate(Journal::create(path, Json::object()));
   const auto evaluated = [&](const char* method, const Json& settings) {
     const auto make = [&] {
-      Parameters parameters({{settings, "", ErrorCode::kUsage}}, at.tiny.model->config().layers);
+      Parameters parameters({{settings, "", ErrorCode::kUsage}}, at.tiny.model->config().layers());
       return make_cache(*find_method(method), parameters, at.shape);
     };
     return evaluate(*at.tiny.decoder, one.held, {.make = make}).sum.error();
@@ -251,12 +251,10 @@ TEST(BudgetSpace, ThePrefixLeavesRoomForWhatFollows) {
 
 TEST(BudgetSpace, WindowsTakeTheirBytesFirst) {
   ModelConfig model;
-  model.layers = 2;
-  model.kv_heads = model.query_heads = 1;
-  model.head_dim = 32;
+  model.layer.assign(2, {.attention = {.query_heads = 1, .kv_heads = 1, .head_dim = 32}, .feed_forward = {}});
   model.d_model = 32;
   model.context = 64;
-  model.windows = {8, 0};
+  model.layer[0].attention.window = 8;
   constexpr std::size_t kRow = 2 * 32 * 2, kLength = 40;
   EXPECT_EQ(windowed_tokens(model, kLength), 8);
   const BudgetSpace space(*find_method("lagkv"), model, kLength, (8 + kLength / 2) * kRow, Json::object());
@@ -284,7 +282,7 @@ TEST(BudgetSpace, LeavesRoomForManyChunksThatAreGiven) {
   constexpr std::size_t kLength = 64;
   const Json given{{"chunks", 22}};
   const Method& method = *find_method("faedkv");
-  CacheSizes sizes(method, at.shape, at.tiny.model->config().layers, kLength);
+  CacheSizes sizes(method, at.shape, at.tiny.model->config().layers(), kLength);
   BudgetSpace space(method, at.tiny.model->config(), kLength, sizes.full() / 2, given);
   for (const Json& settings : space.candidates()) {
     EXPECT_EQ(settings.at("prefix"), 48);
@@ -346,7 +344,7 @@ TEST(BudgetLattice, StepsFromSizeToSize) {
   std::vector<std::size_t> reached;
   for (const std::size_t step : lattice.layers[1][lattice.start].steps) reached.push_back(size_of(step));
   EXPECT_THAT(reached, ::testing::UnorderedElementsAre(9, 15));  // 12 · 2^(∓1/3)
-  const std::size_t row = at.sizes("full").full() / at.tiny.model->config().layers / kBudgetTokens;
+  const std::size_t row = at.sizes("full").full() / at.tiny.model->config().layers() / kBudgetTokens;
   for (std::size_t candidate = 0; candidate < lattice.settings[1].size(); ++candidate)
     EXPECT_EQ(lattice.layers[1][candidate].size, size_of(candidate) * row);
 }

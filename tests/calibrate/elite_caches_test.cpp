@@ -15,7 +15,7 @@ namespace kvs {
 namespace {
 
 std::vector<EliteLayer> every_layer(const TinyModel& tiny, const std::vector<std::vector<std::size_t>>& elite) {
-  std::vector<EliteLayer> layers(tiny.model->config().layers);
+  std::vector<EliteLayer> layers(tiny.model->config().layers());
   for (std::size_t n = 0; n < layers.size(); ++n) {
     layers[n].layer = n;
     layers[n].elite = elite;
@@ -48,7 +48,7 @@ void set_exact_factors(EliteLayer& layer, const TinyModel& tiny, bool biased) {
   const auto wv = tiny.source->projection(layer.layer, 'v');
   layer.down.clear();
   for (std::size_t row = 0; row < layer.key_rows.size() / config.d_model; ++row) {
-    const std::size_t head = row / config.head_dim, chunk = row % config.head_dim % config.chunks();
+    const std::size_t head = row / config.head_dim(), chunk = row % config.head_dim() % config.chunks();
     if (std::ranges::find(layer.elite[head], chunk) != layer.elite[head].end()) continue;
     const auto from = layer.key_rows.begin() + static_cast<std::ptrdiff_t>(row * config.d_model);
     layer.down.insert(layer.down.end(), from, from + static_cast<std::ptrdiff_t>(config.d_model));
@@ -122,7 +122,7 @@ TEST(EliteCache, QueriesAndOutputsOfItsOwnTakeTheModelsPlace) {
   for (const auto kind : {testing::TinyKind::kPlain, testing::TinyKind::kBiased}) {
     TinyModel tiny(kind);
     const ModelConfig& config = tiny.model->config();
-    const std::size_t channels = config.query_heads * config.head_dim;
+    const std::size_t channels = config.query_heads() * config.head_dim();
     auto layers = every_layer(tiny, {{0, 2}, {1, 3}});
     for (EliteLayer& layer : layers) set_exact_factors(layer, tiny, kind == testing::TinyKind::kBiased);
     const auto own = nll(tiny, layers);
@@ -147,7 +147,7 @@ TEST(EliteCache, QueriesAndOutputsOfItsOwnTakeTheModelsPlace) {
 TEST(EliteOutputs, AreTheIdentityWhereNothingIsLostAndHelpWhereItIs) {
   TinyModel tiny;
   const ModelConfig& config = tiny.model->config();
-  const std::size_t channels = config.query_heads * config.head_dim;
+  const std::size_t channels = config.query_heads() * config.head_dim();
   const auto ops = make_calibration_ops(*tiny.backend);
   const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(40)};
   auto layers = every_layer(tiny, {{0, 1, 2, 3}, {0, 1, 2, 3}});

@@ -18,7 +18,7 @@ const FactorProgress kSilent = [](std::string_view, std::size_t, std::size_t) {}
 /// Factors of every layer with one elite chunk per head, before they are computed.
 EliteConfig unfactorised(const TinyModel& tiny, bool joint) {
   EliteConfig config;
-  for (std::size_t layer = 0; layer < tiny.model->config().layers; ++layer) config.layers.push_back(layer);
+  for (std::size_t layer = 0; layer < tiny.model->config().layers(); ++layer) config.layers.push_back(layer);
   config.r = 1;
   config.picks.assign(config.layers.size(), std::vector<ElitePicks>{{{0}, {0}}, {{2}, {0}}});
   config.joint = joint;

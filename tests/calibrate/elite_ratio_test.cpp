@@ -47,7 +47,7 @@ TEST(EliteSummary, GivesEachTrialItsErrorOrSaysThatItMetNaN) {
   measure_trial(config.trials[0], [] { return sum_of(20, 40); });
   measure_trial(config.trials[1], []() -> PerplexitySum { throw Error(ErrorCode::kData, "layer 3", "found NaN"); });
   ModelConfig model;
-  model.head_dim = 8;
+  model.layer.assign(1, {.attention = {.query_heads = 1, .kv_heads = 1, .head_dim = 8}, .feed_forward = {}});
   const std::string text = elite_summary(config, model);
   // e^3 = 20.086, times the error of 1; the full cache's NLL is 0.
   EXPECT_THAT(text, AllOf(HasSubstr("20.086 ± 20"), HasSubstr("NaN or infinity")));

@@ -18,12 +18,11 @@ TEST(EliteSource, NormedKeysHaveNoFactors) {
 
 TEST(EliteSource, SetsPerQueryHeadNeedKeysOfTheirOwn) {
   ModelConfig model;
-  model.query_heads = 4;
-  model.kv_heads = 4;
+  model.layer.assign(1, {.attention = {.query_heads = 4, .kv_heads = 4, .head_dim = 2}, .feed_forward = {}});
   EliteConfig config;
   config.granularity = Granularity::kQueryHead;
   EXPECT_NO_THROW(require_kv_head_sets(config, model, "c.json"));
-  model.kv_heads = 2;
+  model.layer[0].attention.kv_heads = 2;
   test::expect_error(ErrorCode::kUnsupported, "c.json: /calibration/ropelite/granularity: found query-head",
                      [&] { require_kv_head_sets(config, model, "c.json"); });
 }

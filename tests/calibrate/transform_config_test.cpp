@@ -67,10 +67,10 @@ class TransformTensors : public ::testing::TestWithParam<TransformRows> {
     if (setting) setting(config);
     ModelConfig model;
     model.name = model.architecture = "llama";
-    model.layers = 3;
+    model.layer.assign(
+        3, {.attention = {.query_heads = kShape.kv_heads, .kv_heads = kShape.kv_heads, .head_dim = kShape.head_dim},
+            .feed_forward = {}});
     model.d_model = 16;
-    model.query_heads = model.kv_heads = kShape.kv_heads;
-    model.head_dim = kShape.head_dim;
     model.ropes = {{.theta = 1e4, .rotary_dim = kShape.head_dim}};
     const Json json = make_config("transform", model, std::string(64, 'a'), transform_parameters(config),
                                   transform_calibration(config), {"kvcalibrate transform", "1", {}, 1, 16, 16, 0},

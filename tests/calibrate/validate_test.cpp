@@ -20,11 +20,8 @@ ModelConfig small_model() {
   ModelConfig model;
   model.name = "small";
   model.architecture = "llama";
-  model.layers = 3;
+  model.layer.assign(3, {.attention = {.query_heads = 2, .kv_heads = 1, .head_dim = 4}, .feed_forward = {}});
   model.d_model = 8;
-  model.query_heads = 2;
-  model.kv_heads = 1;
-  model.head_dim = 4;
   model.ropes = {{.theta = 1e4, .rotary_dim = 4}};
   return model;
 }

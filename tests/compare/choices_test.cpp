@@ -18,8 +18,7 @@ constexpr std::size_t kScoredTokens = 10;  // scored of a document
 
 ModelConfig one_layer() {
   ModelConfig model;
-  model.layers = model.kv_heads = model.query_heads = 1;
-  model.head_dim = 2;
+  model.layer.assign(1, {.attention = {.query_heads = 1, .kv_heads = 1, .head_dim = 2}, .feed_forward = {}});
   model.context = 64;
   return model;
 }

@@ -31,7 +31,7 @@ std::vector<std::function<Cache()>> caches(const ModelConfig& model) {
   std::vector<std::function<Cache()>> make;
   for (const int size : {8, 12, 16, 24, 32})
     make.push_back([size, &model] {
-      Parameters parameters({{{{"cache_size", size}}, "", ErrorCode::kInternal}}, model.layers);
+      Parameters parameters({{{{"cache_size", size}}, "", ErrorCode::kInternal}}, model.layers());
       return make_cache(*find_method("streaming"), parameters, cache_shape(model));
     });
   return make;
@@ -200,9 +200,9 @@ TEST(CalibrationQueue, BeginsNothingThatWouldEndTooLate) {
 
 TEST(CompareCalibrated, LayersWithoutAWindowHaveTheirShareOfShorterDocuments) {
   ModelConfig model;
-  model.layers = 2;
+  model.layer.resize(2);
   EXPECT_EQ(calibration_budget(model, 0.3, 40, 20), 0.3);
-  model.windows = {10, 0};
+  model.layer[0].attention.window = 10;
   // Of 40 tokens 50 are held, 10 of them in the window: 30 leave the other layer half. Of 20 that is 20 of 30.
   EXPECT_DOUBLE_EQ(calibration_budget(model, 0.6, 40, 20), 2.0 / 3);
   EXPECT_LT(calibration_budget(model, 0.1, 40, 20), 1.0 / 3);  // less than the window alone
@@ -224,7 +224,7 @@ TEST(CompareCalibrated, SettingsAreSolvedForTheDocumentsThatAreScored) {
     EXPECT_EQ(one.method, "lagkv");
     if (!one.error.empty()) continue;
     const CacheShape shape = cache_shape(tiny.model->config());
-    CacheSizes sizes(*find_method("lagkv"), shape, tiny.model->config().layers, grid.tokens);
+    CacheSizes sizes(*find_method("lagkv"), shape, tiny.model->config().layers(), grid.tokens);
     EXPECT_LE(static_cast<double>(sizes.total(one.settings)), 0.75 * static_cast<double>(sizes.full()));
   }
 }

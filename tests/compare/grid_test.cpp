@@ -12,10 +12,7 @@ using ::testing::HasSubstr;
 
 ModelConfig small_shape() {
   ModelConfig model;
-  model.layers = 2;
-  model.kv_heads = 2;
-  model.query_heads = 2;
-  model.head_dim = 32;
+  model.layer.assign(2, {.attention = {.query_heads = 2, .kv_heads = 2, .head_dim = 32}, .feed_forward = {}});
   model.d_model = 64;
   model.context = 1024;
   return model;

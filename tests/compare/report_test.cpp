@@ -29,8 +29,7 @@ ConfigurationResult result_of(const std::vector<double>& nll, const std::vector<
 
 ModelConfig shape() {
   ModelConfig model;
-  model.layers = model.kv_heads = model.query_heads = 1;
-  model.head_dim = 2;
+  model.layer.assign(1, {.attention = {.query_heads = 1, .kv_heads = 1, .head_dim = 2}, .feed_forward = {}});
   model.context = 64;
   return model;
 }

@@ -49,7 +49,7 @@ TEST_P(CachedRun, AnySplitOfATextGivesTheSameCacheAndTheSameLosses) {
   TinyModel tiny;
   const Losses whole = losses(tiny, c.method, c.settings, kLength, LayerCache::kUnlimited);
   const ModelConfig& config = tiny.model->config();
-  const std::size_t row = config.layers * config.kv_heads * (2 * config.head_dim + c.beside) * 2;  // at 2 bytes
+  const std::size_t row = config.layers() * config.kv_heads() * (2 * config.head_dim() + c.beside) * 2;  // at 2 bytes
   EXPECT_EQ(whole.report.end.stored, c.rows * row);
   EXPECT_EQ(whole.report.peak.stored, c.most * row);
   EXPECT_EQ(whole.report.compressions, c.compressions);
@@ -175,11 +175,11 @@ TEST(CachedRunOfCodes, BytesOfKiviByHand) {
   const ModelConfig& config = tiny.model->config();
   // 200 tokens: 192 keys are coded, 12 whole windows of 16, and all values except the last 16: 4 bits a value and 4
   // bytes a group of 8.
-  const std::size_t coded = 192 + (200 - 16), plain = 8 + 16, heads = config.layers * config.kv_heads;
+  const std::size_t coded = 192 + (200 - 16), plain = 8 + 16, heads = config.layers() * config.kv_heads();
   const Losses found = losses(tiny, "kivi", {"group=8", "residual=16"}, 200, LayerCache::kUnlimited);
-  EXPECT_EQ(found.report.end.stored, heads * config.head_dim * (coded + 2 * plain));
+  EXPECT_EQ(found.report.end.stored, heads * config.head_dim() * (coded + 2 * plain));
   // Before the last token's oldest value is coded, one more value is plain.
-  EXPECT_EQ(found.report.peak.stored, heads * config.head_dim * (coded - 1 + 2 * (plain + 1)));
+  EXPECT_EQ(found.report.peak.stored, heads * config.head_dim() * (coded - 1 + 2 * (plain + 1)));
 }
 
 }  // namespace

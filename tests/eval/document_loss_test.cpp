@@ -35,7 +35,7 @@ TEST(DocumentLoss, OfADocumentAsOneGroupIsThatOfAWholeRun) {
     const Evaluation whole = evaluate(*tiny.decoder, documents, {.make = make, .compare = true});
     Cache cache = for_documents(make());
     ResidualStream hidden = tiny.decoder->embed(documents.front(), 0, cache.positions(60));
-    tiny.decoder->advance(hidden, tiny.model->config().layers, nullptr, &cache);
+    tiny.decoder->advance(hidden, tiny.model->config().layers(), nullptr, &cache);
     DocumentLoss loss(*tiny.decoder, documents.front(), cache.prefix().tokens);
     EXPECT_NEAR(loss.nll(hidden), whole.sum.mean(), 2e-6) << method << ' ' << Json(settings);
     EXPECT_GT(whole.sum.error(), 0);

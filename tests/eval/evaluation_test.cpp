@@ -67,7 +67,7 @@ void overwrite_row(const TinyModel& tiny, const std::string& tensor, std::size_t
 TEST(RunCached, NamesLayerHeadAndTokenOfAStateThatIsNotFinite) {
   TinyModel tiny;
   const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(40)};
-  overwrite_row(tiny, "model.layers.2.self_attn.k_proj.weight", tiny.model->config().head_dim + 3, 3e38F);
+  overwrite_row(tiny, "model.layers.2.self_attn.k_proj.weight", tiny.model->config().head_dim() + 3, 3e38F);
   const auto source = ModelSource::open(tiny.folder / "model");
   const Model model(*source, *tiny.backend);
   Decoder decoder(model);
@@ -79,7 +79,7 @@ TEST(RunCached, NamesLayerHeadAndTokenOfAStateThatIsNotFinite) {
 TEST(Divergence, IsTheSumOverTheVocabularyInDouble) {
   TinyModel tiny;
   const auto ids = TinyModel::tokens(40);
-  const std::size_t layers = tiny.model->config().layers, vocabulary = tiny.model->config().vocabulary;
+  const std::size_t layers = tiny.model->config().layers(), vocabulary = tiny.model->config().vocabulary;
   ResidualStream whole = tiny.decoder->embed(ids), part = tiny.decoder->embed(std::span(ids).subspan(10), 10);
   tiny.decoder->advance(whole, layers);
   tiny.decoder->advance(part, layers);  // has not seen the first 10 tokens

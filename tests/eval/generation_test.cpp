@@ -25,7 +25,7 @@ TEST(Generation, IsTheMostProbableSuccessorEachTime) {
   auto text = prompt;
   for (const std::int32_t id : made.ids) {
     ResidualStream pass = tiny.decoder->embed(text);
-    tiny.decoder->advance(pass, tiny.model->config().layers);
+    tiny.decoder->advance(pass, tiny.model->config().layers());
     const std::size_t last = text.size() - 1;
     const auto logits = tiny.decoder->logits(pass, std::span(&last, 1));
     EXPECT_EQ(id, std::ranges::max_element(logits) - logits.begin());

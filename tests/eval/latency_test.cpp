@@ -32,7 +32,7 @@ TEST(Latency, CachesTakeTurnsAndTheFirstRoundDoesNotCount) {
     caches.push_back({std::string(1, name), [&tiny, &order, name] {
                         order += name;
                         std::vector<std::unique_ptr<LayerCache>> layers;
-                        for (std::size_t n = 0; n < tiny.decoder->model().config().layers; ++n)
+                        for (std::size_t n = 0; n < tiny.decoder->model().config().layers(); ++n)
                           layers.push_back(make_full_cache({}));
                         return Cache(std::move(layers));
                       }});

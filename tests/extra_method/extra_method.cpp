@@ -24,7 +24,7 @@ constinit const Method kExtraMethod{
         },
     .obstacle =
         [](const ModelConfig& model) {
-          return model.layers < 100 ? std::string() : std::string("found 100 layers, expected fewer");
+          return model.layers() < 100 ? std::string() : std::string("found 100 layers, expected fewer");
         },
     .notes = [](const ModelConfig&) { return std::vector<std::string>{"turns have no effect on this model"}; },
 };

@@ -23,7 +23,7 @@ struct Pass {
 Pass run_pass(Backend& backend, const ModelSource& source, std::span<const std::int32_t> tokens) {
   constexpr std::size_t kPast = 70;
   const Model model(source, backend);
-  const std::size_t layers = model.config().layers;
+  const std::size_t layers = model.config().layers();
   Decoder decoder(model);
   Cache cache = cache_of(model.config(), "full");
   ResidualStream past = decoder.embed(tokens.first(kPast), 0, tokens.size());

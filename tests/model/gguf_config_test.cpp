@@ -37,6 +37,12 @@ FakeGguf metadata(const std::string& architecture, std::uint64_t layers = 3) {
   return file;
 }
 
+std::vector<std::size_t> windows(const ModelConfig& config) {
+  std::vector<std::size_t> sizes;
+  for (const LayerConfig& layer : config.layer) sizes.push_back(layer.attention.window);
+  return sizes;
+}
+
 void expect_refused(const FakeGguf& file, ErrorCode code, const std::string& message) {
   try {
     parse_gguf_config(file);
@@ -49,17 +55,17 @@ void expect_refused(const FakeGguf& file, ErrorCode code, const std::string& mes
 
 TEST(GgufConfig, LlamaKeepsItsArithmetic) {
   const ModelConfig config = parse_gguf_config(metadata("llama")).config;
-  EXPECT_THAT(config.windows, IsEmpty());
+  EXPECT_FALSE(config.has_windows());
   EXPECT_EQ(config.arithmetic.qk_norm, QkNorm::kNone);
-  EXPECT_EQ(config.attention_softcap, 0);
+  EXPECT_EQ(config.layer[0].attention.softcap, 0);
   EXPECT_EQ(config.logit_softcap, 0);
-  EXPECT_EQ(config.attention_scale, 0);
+  EXPECT_EQ(config.layer[0].attention.scale, 0);
 }
 
 TEST(GgufConfig, ListsByLayerOfEqualNumbersAreOneNumber) {
   FakeGguf file = metadata("llama");
   file.values["llama.attention.head_count_kv"] = GgufArray(std::vector<std::int64_t>{1, 1, 1});
-  EXPECT_EQ(parse_gguf_config(file).config.kv_heads, 1U);
+  EXPECT_EQ(parse_gguf_config(file).config.kv_heads(), 1U);
   file.values["llama.attention.head_count_kv"] = GgufArray(std::vector<std::int64_t>{1, 1});
   expect_refused(file, ErrorCode::kInput, "head_count_kv: found a list, expected a number, or one for each layer");
   file.values["llama.attention.head_count_kv"] = GgufArray(std::vector<std::int64_t>{-1, -1, -1});
@@ -95,23 +101,23 @@ TEST(GgufConfig, ListsByLayerAreNotSupported) {
 TEST(GgufConfig, MistralsWindowIsEveryLayers) {
   FakeGguf file = metadata("llama");
   file.values["llama.attention.sliding_window"] = std::uint64_t{128};
-  EXPECT_THAT(parse_gguf_config(file).config.windows, ElementsAre(128, 128, 128));
+  EXPECT_THAT(windows(parse_gguf_config(file).config), ElementsAre(128, 128, 128));
 }
 
 TEST(GgufConfig, Gemma2HasLlamaCppsDefaults) {
   const ModelConfig config = parse_gguf_config(metadata("gemma2")).config;
-  EXPECT_THAT(config.windows, ElementsAre(4096, 0, 4096));
-  EXPECT_EQ(config.attention_softcap, 50);
+  EXPECT_THAT(windows(config), ElementsAre(4096, 0, 4096));
+  EXPECT_EQ(config.layer[0].attention.softcap, 50);
   EXPECT_EQ(config.logit_softcap, 30);
   EXPECT_TRUE(config.arithmetic.scaled_embeddings);
   EXPECT_TRUE(config.arithmetic.output_norms);
-  EXPECT_EQ(config.attention_scale, 0);
+  EXPECT_EQ(config.layer[0].attention.scale, 0);
   EXPECT_TRUE(config.tied_head);
 }
 
 TEST(GgufConfig, The27BsDivideScoresByTheModelsWidthPerHead) {
-  EXPECT_FLOAT_EQ(parse_gguf_config(metadata("gemma2", 46)).config.attention_scale, 1 / std::sqrt(64.0F / 4));
-  EXPECT_FLOAT_EQ(parse_gguf_config(metadata("gemma3", 62)).config.attention_scale, 1 / std::sqrt(64.0F / 4));
+  EXPECT_FLOAT_EQ(parse_gguf_config(metadata("gemma2", 46)).config.layer[0].attention.scale, 1 / std::sqrt(64.0F / 4));
+  EXPECT_FLOAT_EQ(parse_gguf_config(metadata("gemma3", 62)).config.layer[0].attention.scale, 1 / std::sqrt(64.0F / 4));
 }
 
 TEST(GgufConfig, Gemma3sLocalLayersTurnByTheirOwnBase) {
@@ -119,7 +125,7 @@ TEST(GgufConfig, Gemma3sLocalLayersTurnByTheirOwnBase) {
   file.values["gemma3.attention.sliding_window"] = std::uint64_t{9};
   file.values["gemma3.rope.freq_base"] = 1e6;
   const ModelConfig config = parse_gguf_config(file).config;
-  EXPECT_THAT(config.windows, ElementsAre(9, 9, 9, 9, 9, 0, 9));
+  EXPECT_THAT(windows(config), ElementsAre(9, 9, 9, 9, 9, 0, 9));
   EXPECT_EQ(config.rope(0).theta, 1e4);
   EXPECT_EQ(config.rope(5).theta, 1e6);
   EXPECT_EQ(config.logit_softcap, 0);
@@ -130,9 +136,9 @@ TEST(GgufConfig, PatternsAsAPeriodOrLayerByLayer) {
   FakeGguf file = metadata("gemma3", 3);
   file.values["gemma3.attention.sliding_window"] = std::uint64_t{9};
   file.values["gemma3.attention.sliding_window_pattern"] = std::uint64_t{2};
-  EXPECT_THAT(parse_gguf_config(file).config.windows, ElementsAre(9, 0, 9));
+  EXPECT_THAT(windows(parse_gguf_config(file).config), ElementsAre(9, 0, 9));
   file.values["gemma3.attention.sliding_window_pattern"] = GgufArray(std::vector<bool>{false, true, true});
-  EXPECT_THAT(parse_gguf_config(file).config.windows, ElementsAre(0, 9, 9));
+  EXPECT_THAT(windows(parse_gguf_config(file).config), ElementsAre(0, 9, 9));
   file.values["gemma3.attention.sliding_window_pattern"] = GgufArray(std::vector<bool>{false, true});
   expect_refused(file, ErrorCode::kInput, "sliding_window_pattern");
   file.values["gemma3.attention.sliding_window_pattern"] = std::uint64_t{0};

@@ -48,7 +48,7 @@ struct TinyModel {
         model(std::make_unique<Model>(*source, *backend)),
         decoder(std::make_unique<Decoder>(*model)) {}
 
-  std::size_t layers() const { return model->config().layers; }
+  std::size_t layers() const { return model->config().layers(); }
   std::vector<float> residual(const ResidualStream& hidden) const { return download(*backend, hidden.rows.view()); }
 };
 

@@ -84,12 +84,12 @@ TEST_F(ModelSourceTest, ReadsTheConfigOfAFolder) {
   const ModelConfig& config = source->config();
   EXPECT_EQ(config.name, "tiny");
   EXPECT_EQ(config.architecture, "llama");
-  EXPECT_EQ(config.layers, 2U);
+  EXPECT_EQ(config.layers(), 2U);
   EXPECT_EQ(config.d_model, 32U);
-  EXPECT_EQ(config.d_ff, 32U);
-  EXPECT_EQ(config.query_heads, 4U);
-  EXPECT_EQ(config.kv_heads, 2U);
-  EXPECT_EQ(config.head_dim, 8U);
+  EXPECT_EQ(config.d_ff(), 32U);
+  EXPECT_EQ(config.query_heads(), 4U);
+  EXPECT_EQ(config.kv_heads(), 2U);
+  EXPECT_EQ(config.head_dim(), 8U);
   EXPECT_EQ(config.vocabulary, 64U);
   EXPECT_EQ(config.context, 128U);
   EXPECT_EQ(config.norm_epsilon, 1e-5F);
@@ -104,9 +104,9 @@ TEST_F(ModelSourceTest, ReadsTheConfigOfAGguf) {
   const ModelConfig& config = source->config();
   EXPECT_EQ(config.name, "tiny llama");
   EXPECT_EQ(config.architecture, "llama");
-  EXPECT_EQ(config.layers, 2U);
-  EXPECT_EQ(config.kv_heads, 2U);
-  EXPECT_EQ(config.head_dim, 8U);
+  EXPECT_EQ(config.layers(), 2U);
+  EXPECT_EQ(config.kv_heads(), 2U);
+  EXPECT_EQ(config.head_dim(), 8U);
   EXPECT_FALSE(config.tied_head);
   EXPECT_EQ(config.ropes.front().scaling.type, RopeScaling::Type::kFactors);
 }
@@ -237,11 +237,12 @@ TEST_F(ModelSourceTest, MistralsWindowFollowsTheConfig) {
       config["model_type"] = "mistral";
       change(config);
     });
-    return ModelSource::open(folder())->config().windows;
+    const std::unique_ptr<ModelSource> source = ModelSource::open(folder());
+    return std::pair(source->config().window(0), source->config().window(1));
   };
-  EXPECT_EQ(windows([](Json& config) { config["sliding_window"] = nullptr; }), std::vector<std::size_t>{});
-  EXPECT_EQ(windows([](Json& config) { config["sliding_window"] = 7; }), (std::vector<std::size_t>{7, 7}));
-  EXPECT_EQ(windows([](Json&) {}), (std::vector<std::size_t>{4096, 4096}));  // its class's default
+  EXPECT_EQ(windows([](Json& config) { config["sliding_window"] = nullptr; }), std::pair(0UL, 0UL));
+  EXPECT_EQ(windows([](Json& config) { config["sliding_window"] = 7; }), std::pair(7UL, 7UL));
+  EXPECT_EQ(windows([](Json&) {}), std::pair(4096UL, 4096UL));  // its class's default
   EXPECT_EQ(ModelSource::open(folder())->config().architecture, "mistral");
 }
 
@@ -271,7 +272,7 @@ TEST_F(ModelSourceTest, MissingKeysAreWhatTheyAreInTheClass) {
       if (null) config["num_key_value_heads"] = nullptr;
       write_bytes(folder() / "config.json", config.dump());
       const ParsedConfig parsed = parse_hf_config(folder() / "config.json");
-      EXPECT_EQ(parsed.config.kv_heads, null ? 32U : kv_heads) << name;
+      EXPECT_EQ(parsed.config.kv_heads(), null ? 32U : kv_heads) << name;
       EXPECT_EQ(parsed.config.context, context) << name;
       EXPECT_EQ(parsed.config.norm_epsilon, epsilon) << name;
     }

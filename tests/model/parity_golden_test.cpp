@@ -45,9 +45,9 @@ class ParityGolden : public testing::TestWithParam<const char*> {
     const ModelConfig& config = model_->config();
     std::vector<float> rows;
     for (const auto position : golden_["positions"].get<std::vector<std::size_t>>()) {
-      const std::size_t row = (config.kv_heads - 1) * tokens_.size() + position;
-      const auto first = states.begin() + static_cast<std::ptrdiff_t>(row * config.head_dim);
-      rows.insert(rows.end(), first, first + static_cast<std::ptrdiff_t>(config.head_dim));
+      const std::size_t row = (config.kv_heads() - 1) * tokens_.size() + position;
+      const auto first = states.begin() + static_cast<std::ptrdiff_t>(row * config.head_dim());
+      rows.insert(rows.end(), first, first + static_cast<std::ptrdiff_t>(config.head_dim()));
     }
     return rows;
   }
@@ -64,7 +64,7 @@ TEST_P(ParityGolden, StatesLogitsAndLossEqualTransformers) {
   Decoder decoder(*model_);
   ResidualStream hidden = decoder.embed(tokens_);
   test::RecordedKeys keys;
-  decoder.advance(hidden, model_->config().layers, &keys);
+  decoder.advance(hidden, model_->config().layers(), &keys);
   const auto layer = golden_["layer"].get<std::size_t>();
   EXPECT_LT(relative_difference(chosen(keys.k_pre[layer]), golden_["k_pre"].get<std::vector<float>>()), 1e-5);
   EXPECT_LT(relative_difference(chosen(keys.k_post[layer]), golden_["k_post"].get<std::vector<float>>()), 1e-5);
@@ -93,7 +93,7 @@ TEST_P(LengthDependentRope, GivesTheSameStatesHoweverTheDocumentIsSplit) {
   const auto backend = make_backend("cpu", DType::kF32, 2);
   const auto source = ModelSource::open(folder / "model");
   const Model model(*source, *backend);
-  const std::size_t layers = model.config().layers;
+  const std::size_t layers = model.config().layers();
   Decoder decoder(model);
   const std::vector<float> whole = document_nll(decoder, tokens);
 

@@ -28,8 +28,8 @@ TEST_F(RandomModel, IsOneThatTheLoaderTakesAndRuns) {
     const auto source = ModelSource::open(folder);
     const ModelConfig& config = source->config();
     EXPECT_TRUE(source->notes().empty());
-    EXPECT_EQ(config.layers, geometry.layers);
-    EXPECT_EQ(config.kv_heads, geometry.kv_heads);
+    EXPECT_EQ(config.layers(), geometry.layers);
+    EXPECT_EQ(config.kv_heads(), geometry.kv_heads);
     const std::size_t layer = 2 * 64 + 2 * 64 * 64 + 2 * 32 * 64 + 3 * 96 * 64;  // norms; q, o; k, v; gate, up, down
     EXPECT_EQ(bytes, (2 * 300 * 64 + 64 + 5 * layer) * item_size(type));
     const auto backend = make_backend("cpu", DType::kF32);

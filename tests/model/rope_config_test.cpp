@@ -24,11 +24,16 @@ constexpr RopeDefaults kTwoKinds{.theta = 1e6, .window_theta = 1e4};
 /// Three layers, the first two with a window, heads of 8 channels.
 ModelConfig small_model() {
   ModelConfig config;
-  config.layers = 3;
-  config.head_dim = 8;
+  config.layer.assign(3, {.attention = {.query_heads = 1, .kv_heads = 1, .head_dim = 8}, .feed_forward = {}});
   config.context = 64;
-  config.windows = {16, 16, 0};
+  config.layer[0].attention.window = config.layer[1].attention.window = 16;
   return config;
+}
+
+std::vector<std::size_t> rope_kinds(const ModelConfig& config) {
+  std::vector<std::size_t> kinds;
+  for (const LayerConfig& layer : config.layer) kinds.push_back(layer.attention.rope);
+  return kinds;
 }
 
 ModelConfig parse_hf(std::string_view json, const RopeDefaults& defaults = {},
@@ -56,7 +61,7 @@ TEST(HfRope, AMissingKeyIsTheArchitecturesDefault) {
   ASSERT_EQ(config.ropes.size(), 1U);
   EXPECT_EQ(config.ropes[0], (RopeParameters{.theta = 10000, .rotary_dim = 8}));
   EXPECT_EQ(config.rotary_dim(), 8U);
-  EXPECT_EQ(config.rope_kind(2), 0U);
+  EXPECT_EQ(config.layer[2].attention.rope, 0U);
 }
 
 TEST(HfRope, APartOfEachHeadTurnsWhereTheArchitectureSaysSo) {
@@ -143,7 +148,7 @@ TEST(HfRope, LayersWithAWindowHaveTheirOwnRopeInBothSpellings) {
                                 "sliding_attention": {"rope_type": "default", "rope_theta": 500}}})"}) {
     const ModelConfig config = parse_hf(json, kTwoKinds);
     EXPECT_THAT(config.ropes, ElementsAre(full, local));
-    EXPECT_THAT(config.layer_ropes, ElementsAre(1, 1, 0));
+    EXPECT_THAT(rope_kinds(config), ElementsAre(1, 1, 0));
   }
   const ModelConfig silent = parse_hf("{}", kTwoKinds);
   EXPECT_EQ(silent.rope(0).theta, 1e4);

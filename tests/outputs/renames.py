@@ -26,6 +26,8 @@ KEYS += [(command, "store", "state-dtype") for command in ("capture", "merge")] 
 # Values that differ on purpose: (step of commands.py, JSON pointer or its beginning, reason).
 CHANGES = [(step, "/methods", "every method, by its name and title")
            for step in ("info", "info_window", "real_info")]
+CHANGES += [(step, "/identity/model_config", "sizes are listed by layer")
+            for step in ("capture", "capture_bf16", "capture_split", "merge")]
 
 # Times, and members that depend on them.
 TIMES = {"seconds", "tokens_per_second", "prefill_tokens_per_second", "decode_tokens_per_second", "compression_share",

@@ -10,21 +10,20 @@ namespace {
 TEST(CaptureHeader, KeepsAModelsRopeAndSaysWhatItDidToItsDocuments) {
   using Type = RopeScaling::Type;
   ModelConfig model;
-  model.layers = 3;
-  model.query_heads = 2;
-  model.kv_heads = 1;
-  model.head_dim = 6;
+  model.layer.assign(3, {.attention = {.query_heads = 2, .kv_heads = 1, .head_dim = 6}, .feed_forward = {}});
   const RopeScaling dynamic{.type = Type::kDynamic, .factor = 2, .original_context = 16};
   const RopeScaling yarn{.type = Type::kYarn, .factor = 4, .original_context = 16, .attention_factor = 1.25};
   model.ropes = {{.theta = 1e6, .rotary_dim = 4, .scaling = dynamic}, {.theta = 1e4, .rotary_dim = 4, .scaling = yarn}};
-  model.layer_ropes = {0, 1, 0};
+  model.layer[1].attention.rope = 1;
   const std::array<std::size_t, 1> layers{1};
   const StateSet states{StateKind::kKPre};
   const CaptureHeader header = capture_header(model, std::string(64, 'a'), layers, states, DType::kF32, 40, 2);
 
   const ModelConfig again = model_config_of(header);
   EXPECT_EQ(again.ropes, model.ropes);
-  EXPECT_EQ(again.layer_ropes, model.layer_ropes);
+  ASSERT_EQ(again.layers(), 3U);
+  for (std::size_t layer = 0; layer < 3; ++layer)
+    EXPECT_EQ(again.layer[layer].attention.rope, model.layer[layer].attention.rope);
   const std::vector<RopeAngles> angles = rope_angles_of(header);
   ASSERT_EQ(angles.size(), 2U);
   EXPECT_EQ(angles[0], rope_angles(model.ropes[0], 40));

@@ -31,9 +31,9 @@ TEST(OpticksSpectrum, EveryLayerAndHeadEqualsTransformersAndScipy) {
   LiveSource source(decoder, {golden_tokens()});
   const auto ops = backend->make_spectral_ops();
   SpectrumAccumulator::Settings settings;
-  for (std::size_t layer = 0; layer < model.config().layers; ++layer) settings.layers.push_back(layer);
-  settings.kv_heads = model.config().kv_heads;
-  settings.head_dim = model.config().head_dim;
+  for (std::size_t layer = 0; layer < model.config().layers(); ++layer) settings.layers.push_back(layer);
+  settings.kv_heads = model.config().kv_heads();
+  settings.head_dim = model.config().head_dim();
   SpectrumAccumulator accumulator(*ops, settings, source.tokens());
   ASSERT_TRUE(accumulator.add_document(source, 0));
   const Spectrum spectrum = accumulator.result();

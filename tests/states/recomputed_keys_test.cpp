@@ -29,7 +29,7 @@ TEST_P(RecomputedKeys, FromACaptureAreTheLiveModelsToTheBit) {
   const auto source = ModelSource::open(folder / "model");
   const Model model(*source, *backend);
   Decoder decoder(model);
-  std::vector<std::size_t> layers(model.config().layers);
+  std::vector<std::size_t> layers(model.config().layers());
   std::iota(layers.begin(), layers.end(), std::size_t{0});
 
   const CaptureHeader header =

@@ -95,7 +95,7 @@ Estimate estimate_of(const Run& run, std::string_view method, const BudgetPlan& 
   // are moved between layers.
   const double stream = sizeof(float) * tokens * static_cast<double>(model.d_model),
                kept = static_cast<double>(text.measured.size() +
-                                          (plan.rounds > 0 ? text.measured.size() * model.layers : 0));
+                                          (plan.rounds > 0 ? text.measured.size() * model.layers() : 0));
   return {.flops = static_cast<double>(max_losses(model, method, plan, text)) *
                    (forward_flops(model, tokens) + head_flops(model, tokens)),
           .memory_bytes = session_memory(run.session(), length) + kept * stream + 4 * full_cache_bytes(model, length),

@@ -45,7 +45,7 @@ void open_live(Run& run, EliteInput& input) {
   input.config = run.config();
   input.model_sha256 = run.model().sha256();
   run.read_texts();
-  input.layers = run.options().indices("layers", input.config.layers);
+  input.layers = run.options().indices("layers", input.config.layers());
 }
 
 }  // namespace

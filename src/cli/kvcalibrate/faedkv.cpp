@@ -17,7 +17,8 @@ double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::s
   const auto past = static_cast<double>(plan.setup.first_scored());
   double layers = 0;
   for (const std::size_t layer : plan.layers)
-    layers += static_cast<double>(model.layers - layer) * layer_flops(model, scored, past) + head_flops(model, scored);
+    layers +=
+        static_cast<double>(model.layers() - layer) * layer_flops(model, scored, past) + head_flops(model, scored);
   return static_cast<double>(plan.max_passes(documents)) * layers / static_cast<double>(plan.layers.size()) +
          static_cast<double>(2 * documents) * forward_flops(model, static_cast<double>(plan.setup.tokens));
 }
@@ -73,7 +74,7 @@ void run_faedkv(Arguments arguments) {
   run.open_model();
   run.read_texts();
   if (run.is_finished()) return;
-  const FaedkvPlan plan = faedkv_plan(*options, run.config().layers, run.documents().size(), run.tokens());
+  const FaedkvPlan plan = faedkv_plan(*options, run.config().layers(), run.documents().size(), run.tokens());
   if (plan.race && run.documents().size() == 1) run.note("one document has no interval, so no chunk can be decided");
   run.load();
   run.print_estimate({.flops = ablation_flops(plan, run.config(), run.documents().size()),

@@ -75,7 +75,7 @@ void run_store(Arguments arguments) {
   sides.measure(source, progress.counter());
   const Json config = make_config("full", model, run.model().sha256(), sides.parameters(), sides.largest(),
                                   run.provenance(), Json::object(), {});
-  run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.layers) + " layers\n");
+  run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.layers()) + " layers\n");
 }
 
 }  // namespace kvs::inline cli

@@ -97,7 +97,7 @@ CaptureJob make_job(const Run& run, const CaptureSplit& split) {
         "found " + std::to_string(split.parts) + ", expected at most the " + std::to_string(documents) + " documents");
   CaptureJob job{
       run.documents(),
-      capture_header(run.config(), run.model().sha256(), options.indices("layers", run.config().layers),
+      capture_header(run.config(), run.model().sha256(), options.indices("layers", run.config().layers()),
                      states_of(options), *dtype_from_name(options.text("state-dtype")), run.tokens(), documents),
       run.identity(),
       {.force = run.settings().force,
@@ -136,7 +136,7 @@ void run_capture(Arguments arguments) {
   const auto files = check_files(split, out, run);
   const OutputLock lock(out, run.settings().lock && split.parts == 0);
   run.open_model();
-  (void)options->indices("layers", run.config().layers);  // checked before the texts are read
+  (void)options->indices("layers", run.config().layers());  // checked before the texts are read
   run.read_texts();
   split.documents = run.documents().size();
   const CaptureJob job = make_job(run, split);

@@ -105,7 +105,7 @@ void run_perturb(Arguments arguments) {
   run.identity()["wordnet_sha256"] = wordnet.sha256();
   if (run.is_finished()) return;
   const PerturbationPlan plan = make_plan(run);
-  const auto layers = options->indices("layers", run.config().layers);
+  const auto layers = options->indices("layers", run.config().layers());
   Versions versions = make_versions(run, plan, wordnet);
   run.load();
   const std::size_t documents = versions.documents.size();

@@ -63,7 +63,7 @@ RetentionPlan make_plan(const Options& options, const ModelSource& source, std::
   RetentionPlan plan;
   plan.setup = ablation_setup(options, tokens);
   plan.shares = shares_of(options);
-  plan.layers = options.indices("layers", source.config().layers);
+  plan.layers = options.indices("layers", source.config().layers());
   if (options.has("config")) {
     retain_chunks_of(options.text("config"), source, plan);
     check_setup(plan.setup);
@@ -74,7 +74,7 @@ RetentionPlan make_plan(const Options& options, const ModelSource& source, std::
 double retention_flops(const RetentionPlan& plan, const ModelConfig& model, std::size_t documents) {
   const auto tokens = static_cast<double>(plan.setup.tokens), past = static_cast<double>(plan.setup.first_scored());
   const double variant =
-      static_cast<double>(model.layers) * layer_flops(model, tokens - past, past) + head_flops(model, tokens - past);
+      static_cast<double>(model.layers()) * layer_flops(model, tokens - past, past) + head_flops(model, tokens - past);
   return static_cast<double>(documents) *
          (forward_flops(model, tokens) + static_cast<double>(plan.variants()) * variant);
 }

@@ -74,7 +74,7 @@ void run_scores(Arguments arguments) {
   const auto last = static_cast<std::int64_t>(run.documents().size()) - 1;
   const auto document = options->count("window-index", 0, last);
   const std::vector<std::int32_t>& tokens = run.documents()[document];
-  const auto layers = options->indices("layers", run.config().layers);
+  const auto layers = options->indices("layers", run.config().layers());
   run.load();
   run.print_estimate({.flops = forward_flops(run.config(), static_cast<double>(tokens.size())),
                       .memory_bytes = session_memory(run.session(), tokens.size())});

@@ -134,13 +134,13 @@ Input open_live(Run& run) {
   run.open_model();
   const ModelConfig& config = run.config();
   Input input;
-  input.layers = run.options().indices("layers", config.layers);
+  input.layers = run.options().indices("layers", config.layers());
   run.read_texts();
   const Corpus& corpus = run.corpus();
   input.documents = run.documents().size();
   input.tokens = run.tokens();
-  input.kv_heads = config.kv_heads;
-  input.head_dim = config.head_dim;
+  input.kv_heads = config.kv_heads();
+  input.head_dim = config.head_dim();
   ResultHead head = run.result_head("kvspectrum-spectrum", input.tokens);
   input.result.model = std::move(head.model);
   input.result.text_sha256 = std::move(head.text_sha256);

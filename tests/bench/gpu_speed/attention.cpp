@@ -13,17 +13,17 @@ namespace {
 std::pair<double, double> attention_seconds(Backend& backend, const ModelConfig& c, std::size_t tokens,
                                             std::vector<float>& out) {
   const auto states = [&](std::size_t heads, std::size_t from) {
-    BackendTensor<float, 4> tensor(backend, {1, heads, tokens, c.head_dim});
+    BackendTensor<float, 4> tensor(backend, {1, heads, tokens, c.head_dim()});
     std::vector<float> host(tensor.view().size());
     for (std::size_t n = 0; n < host.size(); ++n) host[n] = random_value(from + n);
     backend.upload(tensor.view().data(), host.data(), tensor.bytes());
     return tensor;
   };
-  const std::size_t width = c.query_heads * c.head_dim;
-  const auto q = states(c.query_heads, 1), k = states(c.kv_heads, 2), v = states(c.kv_heads, 3);
+  const std::size_t width = c.query_heads() * c.head_dim();
+  const auto q = states(c.query_heads(), 1), k = states(c.kv_heads(), 2), v = states(c.kv_heads(), 3);
   const test::OwnedOperand result(backend, tokens, width);
   const AttentionInput input{
-      .q = q.view(), .k = k.view(), .v = v.view(), .scale = 1 / std::sqrt(static_cast<float>(c.head_dim))};
+      .q = q.view(), .k = k.view(), .v = v.view(), .scale = 1 / std::sqrt(static_cast<float>(c.head_dim()))};
   const auto attend = [&](int times) {
     for (int n = 0; n < times; ++n) backend.attention(input, result);
     wait_for(backend, q.view().data());
@@ -41,7 +41,7 @@ std::pair<double, double> attention_seconds(Backend& backend, const ModelConfig&
 Json measure_attention(Session& s) {
   const ModelConfig& c = s.config();
   const auto tokens = static_cast<double>(s.tokens);
-  const double flops = 4 * tokens * tokens / 2 * static_cast<double>(c.query_heads * c.head_dim);
+  const double flops = 4 * tokens * tokens / 2 * static_cast<double>(c.query_heads() * c.head_dim());
   const bool both = s.on_gpu() && s.backend->compute_type() == DType::kBF16;
   Json line = Json::object();
   std::vector<float> own, out;

@@ -16,19 +16,19 @@ namespace kvs::bench {
 
 Json measure_ropelite(Session& s) {
   const ModelConfig& c = s.config();
-  std::vector<std::size_t> layers(c.layers);
+  std::vector<std::size_t> layers(c.layers());
   std::iota(layers.begin(), layers.end(), 0);
   const auto ops = make_calibration_ops(*s.backend);
   LiveSource source(*s.decoder, {s.document(s.tokens)});
-  const EliteGeometry geometry{layers, c.query_heads, c.kv_heads, c.head_dim / 2};
+  const EliteGeometry geometry{layers, c.query_heads(), c.kv_heads(), c.head_dim() / 2};
   double picks = 0;
   const double time = median_seconds(3, [&] {
     RopeStatistics statistics(geometry, false);
     statistics.add(*ops, source, 0);
     picks = seconds([&] {
-      for (std::size_t layer = 0; layer < c.layers; ++layer) {
+      for (std::size_t layer = 0; layer < c.layers(); ++layer) {
         const auto grams = statistics.grams(layer, Granularity::kQueryHead);
-        for (std::size_t head = 0; head < c.query_heads; ++head) {
+        for (std::size_t head = 0; head < c.query_heads(); ++head) {
           const std::size_t size = geometry.chunks * geometry.chunks;
           const std::span<const double> gram = std::span(grams).subspan(head * size, size);
           const auto found = pick_elite({gram, {geometry.chunks, geometry.chunks}}, geometry.chunks / 2);
@@ -43,7 +43,7 @@ Json measure_ropelite(Session& s) {
 /// 22 chunks of some evenly spread layers, scaled to all layers: a layer's cost falls linearly with its index.
 Json measure_ablation(Session& s) {
   constexpr std::size_t kChunks = 22;
-  const std::size_t tokens = std::min<std::size_t>(s.tokens, 1024), layers = s.config().layers;
+  const std::size_t tokens = std::min<std::size_t>(s.tokens, 1024), layers = s.config().layers();
   const std::size_t sampled = std::min<std::size_t>(layers, 4);
   const AblationSetup setup{.continuation = false, .tokens = tokens};
   const auto ops = s.backend->make_spectral_ops();
@@ -72,15 +72,15 @@ Json measure_ablation(Session& s) {
 /// Joint factorisation of some layers' keys and values, r = a quarter of the chunks, scaled to all layers.
 Json measure_jlrd(Session& s) {
   const ModelConfig& c = s.config();
-  const std::size_t timed = std::min<std::size_t>(c.layers, 4), r = c.head_dim / 8;
+  const std::size_t timed = std::min<std::size_t>(c.layers(), 4), r = c.head_dim() / 8;
   std::vector<std::size_t> chunks(r);
   std::iota(chunks.begin(), chunks.end(), 0);
-  const std::vector<std::vector<std::size_t>> elite(c.kv_heads, chunks);
-  const std::size_t rank = no_extra_parameters_rank(c.d_model, c.kv_heads, c.head_dim, r);
+  const std::vector<std::vector<std::size_t>> elite(c.kv_heads(), chunks);
+  const std::size_t rank = no_extra_parameters_rank(c.d_model, c.kv_heads(), c.head_dim(), r);
   const auto ops = make_calibration_ops(*s.backend);
   const auto factorise_layer = [&](std::size_t layer) {
     std::vector<double> joint =
-        unrotated_rows(s.source->projection(layer, 'k'), elite, c.head_dim, c.rotary_dim(), c.d_model);
+        unrotated_rows(s.source->projection(layer, 'k'), elite, c.head_dim(), c.rotary_dim(), c.d_model);
     const std::vector<float> values = s.source->projection(layer, 'v');
     joint.insert(joint.end(), values.begin(), values.end());
     const auto factors = factorise(*ops, joint, c.d_model, rank, SingularSplit::kUp, {});
@@ -92,7 +92,7 @@ Json measure_jlrd(Session& s) {
   });
   return {{"layers_timed", timed},
           {"rank", rank},
-          {"seconds_scaled_to_all", time / static_cast<double>(timed) * static_cast<double>(c.layers)}};
+          {"seconds_scaled_to_all", time / static_cast<double>(timed) * static_cast<double>(c.layers())}};
 }
 
 /// The DCT and its inverse, from states to states, compared with a copy; more heads than a layer has, so that caches
@@ -102,7 +102,7 @@ Json measure_jlrd(Session& s) {
 Json measure_dct(Session& s) {
   constexpr double kBytesPerValue = 72;
   constexpr std::size_t kHeads = 256;
-  const std::size_t head_dim = s.config().head_dim, head_size = s.tokens * head_dim;
+  const std::size_t head_dim = s.config().head_dim(), head_size = s.tokens * head_dim;
   const BackendTensor<float, 3> states(*s.backend, {kHeads, s.tokens, head_dim});
   const BackendTensor<float, 4> out(*s.backend, {1, kHeads, s.tokens, head_dim});
   std::vector<float> host(kHeads * head_size), filtered(head_size);

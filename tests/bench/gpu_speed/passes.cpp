@@ -17,11 +17,11 @@ namespace {
 
 /// Multiplications and additions of the pass: the products, and causal attention at half of tokens².
 double forward_flops(const ModelConfig& c, double tokens) {
-  const auto d = static_cast<double>(c.d_model), width = static_cast<double>(c.query_heads * c.head_dim);
+  const auto d = static_cast<double>(c.d_model), width = static_cast<double>(c.query_heads() * c.head_dim());
   const double weights =
-      d * (2 * width + 2 * static_cast<double>(c.kv_heads * c.head_dim) + 3 * static_cast<double>(c.d_ff));
+      d * (2 * width + 2 * static_cast<double>(c.kv_heads() * c.head_dim()) + 3 * static_cast<double>(c.d_ff()));
   const double layer = 2 * tokens * weights + 4 * tokens * tokens / 2 * width;
-  return static_cast<double>(c.layers) * layer + 2 * tokens * d * static_cast<double>(c.vocabulary);
+  return static_cast<double>(c.layers()) * layer + 2 * tokens * d * static_cast<double>(c.vocabulary);
 }
 
 Json products_json(const CudaProducts& products) {
@@ -77,7 +77,7 @@ void check_capture(Session& s, const std::filesystem::path& path, const CaptureH
   check(std::filesystem::file_size(path) >= capture_bytes(header), "the capture is too short");
   const auto reader = CaptureReader::open(path, {});  // its reads check each dataset's CRC
   check(reader->documents() == header.documents, "the capture lacks documents");
-  const std::size_t last = s.config().layers - 1;
+  const std::size_t last = s.config().layers() - 1;
   std::vector<std::size_t> layers{0, last / 2, last};
   layers.erase(std::ranges::unique(layers).begin(), layers.end());
   LiveSource source(*s.decoder, {s.document(s.tokens)});
@@ -99,7 +99,7 @@ void check_capture(Session& s, const std::filesystem::path& path, const CaptureH
 
 Json measure_capture(Session& s) {
   constexpr std::size_t kDocuments = 3;
-  std::vector<std::size_t> layers(s.config().layers);
+  std::vector<std::size_t> layers(s.config().layers());
   std::iota(layers.begin(), layers.end(), 0);
   const StateSet states{StateKind::kQPre, StateKind::kKPre, StateKind::kV};
   const CaptureHeader header =

@@ -86,13 +86,13 @@ struct Shape {
 Json measure_gemm(Session& s) {
   const ModelConfig& c = s.config();
   const std::size_t large = s.on_gpu() ? 8192 : 1024;  // 8,192 would take a processor minutes
-  const std::size_t width = c.query_heads * c.head_dim, rows = std::min(s.tokens, kSlabRows);
+  const std::size_t width = c.query_heads() * c.head_dim(), rows = std::min(s.tokens, kSlabRows);
   const Shape shapes[] = {
       {"square", large, large, large, DType::kF32},
-      {"qkv", rows, width + 2 * c.kv_heads * c.head_dim, c.d_model, DType::kF32},
+      {"qkv", rows, width + 2 * c.kv_heads() * c.head_dim(), c.d_model, DType::kF32},
       {"output", rows, c.d_model, width, DType::kF32},
-      {"gate, up", rows, 2 * c.d_ff, c.d_model, s.backend->compute_type()},
-      {"down", rows, c.d_model, c.d_ff, DType::kF32},
+      {"gate, up", rows, 2 * c.d_ff(), c.d_model, s.backend->compute_type()},
+      {"down", rows, c.d_model, c.d_ff(), DType::kF32},
       // A tile of logits, as in cross-entropy on a GPU.
       {"head", std::min<std::size_t>(rows, 2048), std::min<std::size_t>(c.vocabulary, 4096), c.d_model, DType::kF32}};
   Json lines = Json::array();

@@ -25,7 +25,7 @@ Json measure_profile(Session& s) {
     std::ranges::nth_element(times, times.begin() + kPasses / 2);
     operations[operation] = times[kPasses / 2];
   }
-  return {{"layers", s.config().layers}, {"operations", operations}};
+  return {{"layers", s.config().layers()}, {"operations", operations}};
 }
 
 }  // namespace kvs::bench

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "model/architecture.h"
+
+/// Tensors with the names of most families, for the lists of a family.
+namespace kvs::tensors {
+
+using enum TensorRole;
+using enum TensorAxis;
+
+/// Concatenates tensors and lists of tensors.
+template <std::size_t... Sizes>
+constexpr std::array<TensorSpec, (Sizes + ...)> join(const std::array<TensorSpec, Sizes>&... lists) {
+  std::array<TensorSpec, (Sizes + ...)> all{};
+  auto* end = all.begin();
+  ((end = std::ranges::copy(lists, end).out), ...);
+  return all;
+}
+
+inline constexpr TensorSpec kTokens{kEmbedding, "model.embed_tokens", "token_embd", kVocabulary, kModel};
+inline constexpr TensorSpec kLastNorm{kFinalNorm, "model.norm", "output_norm", kModel, kNone};
+inline constexpr TensorSpec kLmHead{kHead, "lm_head", "output", kVocabulary, kModel};
+inline constexpr TensorSpec kInputNorm{kAttentionNorm, "model.layers.{}.input_layernorm", "blk.{}.attn_norm", kModel,
+                                       kNone};
+constexpr TensorSpec q_proj(BiasGroup bias) {
+  return {kQuery, "model.layers.{}.self_attn.q_proj", "blk.{}.attn_q", kQueryRows, kModel, bias};
+}
+inline constexpr TensorSpec k_proj(BiasGroup bias) {
+  return {kKey, "model.layers.{}.self_attn.k_proj", "blk.{}.attn_k", kKeyRows, kModel, bias};
+}
+constexpr TensorSpec v_proj(BiasGroup bias) {
+  return {kValue, "model.layers.{}.self_attn.v_proj", "blk.{}.attn_v", kKeyRows, kModel, bias};
+}
+constexpr TensorSpec o_proj(BiasGroup bias) {
+  return {kOutput, "model.layers.{}.self_attn.o_proj", "blk.{}.attn_output", kModel, kQueryRows, bias};
+}
+/// @param rows  kHeadDim: one gain shared by all heads; otherwise one gain per channel of the whole row
+constexpr TensorSpec q_norm(TensorAxis rows) {
+  return {kQueryNorm, "model.layers.{}.self_attn.q_norm", "blk.{}.attn_q_norm", rows, kNone};
+}
+inline constexpr TensorSpec k_norm(TensorAxis rows) {
+  return {kKeyNorm, "model.layers.{}.self_attn.k_norm", "blk.{}.attn_k_norm", rows, kNone};
+}
+/// The second norm of a block pair: Llama's name of the feed-forward block's input norm.
+inline constexpr TensorSpec kMiddleNorm{kFeedForwardNorm, "model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm",
+                                        kModel, kNone};
+inline constexpr TensorSpec kAfterAttention{kAttentionOutputNorm, "model.layers.{}.post_attention_layernorm",
+                                            "blk.{}.post_attention_norm", kModel, kNone};
+inline constexpr TensorSpec kBeforeFeedForward{kFeedForwardNorm, "model.layers.{}.pre_feedforward_layernorm",
+                                               "blk.{}.ffn_norm", kModel, kNone};
+inline constexpr TensorSpec kAfterFeedForward{kFeedForwardOutputNorm, "model.layers.{}.post_feedforward_layernorm",
+                                              "blk.{}.post_ffw_norm", kModel, kNone};
+constexpr TensorSpec gate_proj(BiasGroup bias) {
+  return {kGate, "model.layers.{}.mlp.gate_proj", "blk.{}.ffn_gate", kFeedForward, kModel, bias};
+}
+constexpr TensorSpec up_proj(BiasGroup bias) {
+  return {kUp, "model.layers.{}.mlp.up_proj", "blk.{}.ffn_up", kFeedForward, kModel, bias};
+}
+constexpr TensorSpec down_proj(BiasGroup bias) {
+  return {kDown, "model.layers.{}.mlp.down_proj", "blk.{}.ffn_down", kModel, kFeedForward, bias};
+}
+
+inline constexpr std::array kModelTensors{kTokens, kLastNorm, kLmHead};
+
+/// @param bias  of the projections of queries, keys and values
+constexpr std::array<TensorSpec, 3> qkv(BiasGroup bias) { return {q_proj(bias), k_proj(bias), v_proj(bias)}; }
+constexpr std::array<TensorSpec, 2> qk_norms(TensorAxis query_rows, TensorAxis key_rows) {
+  return {q_norm(query_rows), k_norm(key_rows)};
+}
+constexpr std::array<TensorSpec, 3> gated_mlp(BiasGroup bias) {
+  return {gate_proj(bias), up_proj(bias), down_proj(bias)};
+}
+
+}  // namespace kvs::tensors
