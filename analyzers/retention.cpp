@@ -7,6 +7,7 @@
 #include "eval/paired_difference.h"
 #include "io/finite.h"
 #include "io/record.h"
+#include "model/work.h"
 
 namespace kvs::inline analyzers {
 namespace {
@@ -129,6 +130,14 @@ RetentionResult retention_result(RetentionResult result, const RetentionPlan& pl
   for (const RetentionCurve& curve : retention.curves) result.curves.push_back(curve_of(curve, retention.full));
   if (setup.continuation) result.prefix = setup.prefix;
   return result;
+}
+
+double retention_flops(const RetentionPlan& plan, const ModelConfig& model, std::size_t documents) {
+  const auto tokens = static_cast<double>(plan.setup.tokens), past = static_cast<double>(plan.setup.first_scored());
+  const double variant =
+      static_cast<double>(model.layers()) * layer_flops(model, tokens - past, past) + head_flops(model, tokens - past);
+  return static_cast<double>(documents) *
+         (forward_flops(model, tokens) + static_cast<double>(plan.variants()) * variant);
 }
 
 }  // namespace kvs::inline analyzers

@@ -56,5 +56,7 @@ Retention retain(AblationForward& forward, const RetentionPlan& plan,
 
 /// Fills in the members that plan and sums determine. @param result  holds the run's head
 RetentionResult retention_result(RetentionResult result, const RetentionPlan& plan, const Retention& retention);
+/// Returns the FLOPs of retain() on a number of documents.
+double retention_flops(const RetentionPlan& plan, const ModelConfig& model, std::size_t documents);
 
 }  // namespace kvs::inline analyzers

@@ -35,7 +35,7 @@ std::unique_ptr<LayerCache> make_dropping(Parameters& parameters, const CacheLay
 constinit const Method kDroppingMethod{
     .name = "dropping",
     .title = "dropping",
-    .summary = "the first tokens and the last slots, many dropped at once: FreqKV's baseline",
+    .summary = "the first tokens and the last slots; drops many tokens at once (FreqKV's baseline)",
     .make = make_dropping,
     .settings_for_share = cache_size_for_share,
     .priority = 7,

@@ -83,7 +83,7 @@ std::vector<Json> fewer_heads(std::size_t kv_heads) {
 constinit const Method kGqaMethod{
     .name = "gqa",
     .title = "GQA",
-    .summary = "every token, KV heads mean-pooled to fewer",
+    .summary = "every token; KV heads are mean-pooled to fewer heads",
     .paper = {.authors = "Ainslie, Lee-Thorp, de Jong, Zemlyanskiy, Lebrón, Sanghai",
               .title = "GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints",
               .link = "https://arxiv.org/abs/2305.13245",

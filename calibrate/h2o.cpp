@@ -84,7 +84,7 @@ class H2oCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_h2o(Parameters& parameters, const CacheLayer& layer) {
   H2oOptions options;
   options.recent = parameters.count("recent", "last tokens, which stay", Parameters::kRequired, 1);
-  options.cache_size = parameters.count("cache_size", "tokens that stay, recent ones included", Parameters::kRequired,
+  options.cache_size = parameters.count("cache_size", "tokens that stay, with the recent ones", Parameters::kRequired,
                                         1, options.recent);
   return std::make_unique<H2oCache>(options, layer.types);
 }

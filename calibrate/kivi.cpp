@@ -120,11 +120,11 @@ std::unique_ptr<LayerCache> make_kivi(Parameters& parameters, const CacheLayer& 
   options.bits = parameters.count("bits", "bits of a value, 2 or 4", options.bits, 2);
   if (options.bits != 2 && options.bits != 4)
     parameters.refuse("bits", "found " + std::to_string(options.bits) + ", expected 2 or 4");
-  options.group = parameters.count("group", "values that share a step and a minimum", options.group, 8);
+  options.group = parameters.count("group", "values that share a scale and a minimum", options.group, 8);
   if (kMaxGroup % options.group != 0)
     parameters.refuse("group", "found " + std::to_string(options.group) + ", expected a power of two of at most " +
                                    std::to_string(kMaxGroup));
-  options.residual = parameters.count("residual", "last tokens, which stay as they are", options.residual, 1);
+  options.residual = parameters.count("residual", "last tokens, which stay uncompressed", options.residual, 1);
   if (options.residual % options.group != 0)
     parameters.refuse("residual", "found " + std::to_string(options.residual) + ", expected a multiple of group, " +
                                       std::to_string(options.group));

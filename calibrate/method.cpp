@@ -31,7 +31,7 @@ Prefix prefix_of(const Method& method, Parameters& parameters) {
       parameters.count("prefix", "first tokens, which are not scored", 0, method.prefill == Prefill::kWhole ? 1 : 0)};
   prefix.whole =
       words[parameters.choice(
-          "prefill", "whole: the prefix attends to all of itself and is compressed once, at its end", words)] ==
+          "prefill", "whole: compute the prefix with full attention and compress it once, at its end", words)] ==
       "whole";
   if (prefix.whole && prefix.tokens == 0)
     parameters.refuse("prefix", "found 0, expected the tokens of a whole prefill");

@@ -7,12 +7,24 @@
 
 #include "calibrate/common/settings_check.h"
 #include "calibrate/registry.h"
+#include "core/nearest.h"
 
 namespace kvs::inline calibrate {
 namespace {
 
-/// " cache_size sinks=4 rope=pre|post": a parameter with its words or its default.
+/// Returns true if the words of a parameter are the storage types, which type_line() lists.
+bool is_storage_type(const ParameterSpec& spec) { return spec.name.starts_with("type") && !spec.words.empty(); }
+
+/// Returns the line of the storage types; empty if the method has none.
+std::string type_line(const std::vector<ParameterSpec>& specs) {
+  const auto type = std::ranges::find(specs, "type", &ParameterSpec::name);
+  if (type == specs.end()) return {};
+  return "  TYPE: " + listed(type->words) + "; by default, type_k and type_v are equal to type\n";
+}
+
+/// Returns a parameter with its words or its default: " cache_size=N", " sinks=4", " rope=pre|post".
 std::string parameter_words(const ParameterSpec& spec) {
+  if (is_storage_type(spec)) return ' ' + spec.name + "=TYPE";
   if (spec.kind == ParameterSpec::Kind::kIndices) return ' ' + spec.name + "=N,…";
   if (spec.default_value.is_null()) return ' ' + spec.name + "=N";
   std::string values;
@@ -20,7 +32,7 @@ std::string parameter_words(const ParameterSpec& spec) {
   return ' ' + spec.name + '=' + (values.empty() ? spec.default_value.dump() : values);
 }
 
-/// "at least 1", "from 0 to 1": what a parameter may be, beside its words.
+/// Returns the range of a number: "at least 1", "from 0 to 1".
 std::string range_text(const ParameterSpec& spec) {
   using Kind = ParameterSpec::Kind;
   if (spec.kind == Kind::kCount) return "at least " + std::to_string(static_cast<std::uint64_t>(spec.least));
@@ -31,7 +43,7 @@ std::string range_text(const ParameterSpec& spec) {
   return text.str();
 }
 
-/// A parameter and what it sets, in two columns; long words have a line of their own.
+/// Returns the line of a parameter in two columns; long words have a line of their own.
 std::string parameter_line(const ParameterSpec& spec) {
   constexpr std::size_t kColumn = 28;
   const std::string words = ' ' + parameter_words(spec), range = range_text(spec);
@@ -48,16 +60,19 @@ std::string method_help(const Method& method) {
   if (const Paper& paper = method.paper; paper.year != 0)
     text += std::string(paper.authors) + " (" + std::to_string(paper.year) + "): " + std::string(paper.title) + ", " +
             std::string(paper.link) + '\n';
-  if (method.make == nullptr) return text + "Its caches run from a config: kvcalibrate " + name + " --help\n";
+  if (method.make == nullptr) return text + "The method needs a config, which kvcalibrate " + name + " writes.\n";
   text += "\nParameters (--set NAME=VALUE):\n";
-  for (const ParameterSpec& spec : describe(method)) text += parameter_line(spec);
-  return text;
+  const std::vector<ParameterSpec> specs = describe(method);
+  for (const ParameterSpec& spec : specs) text += parameter_line(spec);
+  return text + type_line(specs);
 }
 
 std::string cache_method_lines() {
-  std::string lines = "Methods and what --set takes (a list gives a value for each layer):\n", shared, configs;
-  std::set<std::string> names;  // of what all methods share: the full cache has nothing else
-  for (const ParameterSpec& spec : describe(kFullMethod)) {
+  std::string lines = "Methods and the parameters that --set takes (a list has a value for each layer):\n", shared,
+              configs;
+  std::set<std::string> names;  // parameters of all methods: the full cache has no others
+  const std::vector<ParameterSpec> full = describe(kFullMethod);
+  for (const ParameterSpec& spec : full) {
     shared += parameter_words(spec);
     names.insert(spec.name);
   }
@@ -71,7 +86,7 @@ std::string cache_method_lines() {
       if (!names.contains(spec.name)) own += parameter_words(spec);
     lines += "  " + std::string(method->name) + (own.empty() ? "" : ":") + own + '\n';
   }
-  return lines + "  all of them:" + shared + "\n  with --config alone: " + configs + '\n';
+  return lines + "  all methods:" + shared + '\n' + type_line(full) + "  only with --config: " + configs + '\n';
 }
 
 }  // namespace kvs::inline calibrate

@@ -89,14 +89,14 @@ class SnapkvCache final : public LayerCache {
 
 std::unique_ptr<LayerCache> make_snapkv(Parameters& parameters, const CacheLayer& layer) {
   SnapkvOptions options;
-  options.window =
-      parameters.count("window", "last tokens of the prefix, which stay and choose the others", options.window, 1);
+  options.window = parameters.count(
+      "window", "last tokens of the prefix, which stay and whose attention chooses the others", options.window, 1);
   options.cache_size =
       parameters.count("cache_size", "tokens of the prefix that stay", Parameters::kRequired, 1, options.window);
   options.kernel = parameters.count("kernel", "neighbours over which attention is pooled", options.kernel, 1);
   if (options.kernel % 2 == 0)
     parameters.refuse("kernel", "found " + std::to_string(options.kernel) + ", expected an odd number");
-  (void)parameters.count("prefix", "tokens that are compressed, once, at their end", Parameters::kRequired, 1,
+  (void)parameters.count("prefix", "first tokens, which are compressed once, at their end", Parameters::kRequired, 1,
                          options.window - 1);  // that it holds the window
   return std::make_unique<SnapkvCache>(options, layer.types);
 }

@@ -103,7 +103,7 @@ std::unique_ptr<LayerCache> make_streaming(Parameters& parameters, const CacheLa
   options.sinks = parameters.count("sinks", "first tokens that stay", options.sinks, 0);
   const std::size_t least = options.sinks == 0 ? 2 : 1;  // the new token's slot and another
   options.cache_size =
-      parameters.count("cache_size", "tokens that stay, sinks included", Parameters::kRequired, least, options.sinks);
+      parameters.count("cache_size", "tokens that stay, with the sinks", Parameters::kRequired, least, options.sinks);
   return std::make_unique<StreamingCache>(options, layer.types);
 }
 

@@ -75,7 +75,7 @@ class TovaCache final : public LayerCache {
 
 std::unique_ptr<LayerCache> make_tova(Parameters& parameters, const CacheLayer& layer) {
   return std::make_unique<TovaCache>(
-      parameters.count("cache_size", "tokens that stay, the new one included", Parameters::kRequired, 2), layer.types);
+      parameters.count("cache_size", "tokens that stay, with the new one", Parameters::kRequired, 2), layer.types);
 }
 
 }  // namespace

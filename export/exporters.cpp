@@ -23,7 +23,7 @@ constexpr std::string_view kMlaNeeds =
 
 constexpr std::array kExporters{
     Exporter{"llama-cpp", "the cache types of llama.cpp: a preset of llama-server, with the flags", "full",
-             "a config of the full cache with one type of llama.cpp for all layers; a GGUF file", kFile, false,
+             "a config of the full cache with one storage type of llama.cpp for all layers; a GGUF file", kFile, false,
              write_llama_cpp},
     Exporter{"vllm-fp8", "the model with the scales of vLLM's fp8 cache: a folder", "full",
              "a config of the full cache with type=fp8; a Hugging Face folder", kFolder, false, write_vllm_fp8},
@@ -32,10 +32,10 @@ constexpr std::array kExporters{
              false, write_hf_generation},
     Exporter{"hf-youtu", "the converted model as stock latent attention: a folder for Transformers", "elitekv",
              kMlaNeeds, kFolder, true, write_hf_youtu},
-    Exporter{"hf-deepseek", "the same as DeepseekV3ForCausalLM", "elitekv", kMlaNeeds, kFolder, true,
-             write_hf_deepseek},
-    Exporter{"gguf-deepseek2", "the same for llama.cpp: a GGUF file", "elitekv", kMlaNeeds, kFile, true,
-             write_gguf_deepseek2},
+    Exporter{"hf-deepseek", "the converted model as DeepseekV3ForCausalLM: a folder for Transformers", "elitekv",
+             kMlaNeeds, kFolder, true, write_hf_deepseek},
+    Exporter{"gguf-deepseek2", "the converted model as deepseek2: a GGUF file for llama.cpp", "elitekv", kMlaNeeds,
+             kFile, true, write_gguf_deepseek2},
     Exporter{"elitekv", "the converted model with the tensors and names of EliteKV's own code: a folder", "elitekv",
              "an elitekv config with factors of all layers; a model like Llama", kFolder, true, write_elitekv},
     Exporter{"elitekv-rank", "elite sets as the pickle that EliteKV's conversion script reads", "elitekv",
@@ -65,7 +65,7 @@ const Exporter& exporter_of(const std::string& to, const std::string& option) {
 std::string exporter_lines() {
   std::size_t width = 0;
   for (const Exporter& exporter : exporters()) width = std::max(width, exporter.name.size() + 4);
-  std::string lines = "Formats of --to, and what they need of the config and the model:\n";
+  std::string lines = "Formats of --to, and what each needs:\n";
   for (const Exporter& exporter : exporters())
     lines += "  " + std::string(exporter.name) + std::string(width - 2 - exporter.name.size(), ' ') +
              std::string(exporter.summary) + '\n' + std::string(width, ' ') + "needs " + std::string(exporter.needs) +

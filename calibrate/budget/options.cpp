@@ -27,18 +27,18 @@ std::string other_text(const Options& options, std::size_t tokens) {
 void add_budget_options(OptionTable& table, const std::string& method) {
   table
       .value("budget", "SIZE",
-             "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': at most so "
-             "much is held of a document at any time")
+             "maximum bytes of a document's cache at any time: a share of the full 16-bit cache, such as 12.5% or "
+             "0.125, or bytes, such as '4096B a token'")
       .list("set", "NAME=VALUE",
-            "with --budget: parameters to fix, such as type=q8_0; not the size, which the budget sets; may repeat")
-      .value("per-layer-rounds", "N",
-             "with --budget: layers trade sizes under it, by the loss of all together: N rounds of measuring every "
-             "step")
+            "with --budget: fixed parameters, such as type=q8_0; the budget alone sets the size; may repeat")
+      .value(
+          "per-layer-rounds", "N",
+          "with --budget: layers trade sizes within the budget to lower the loss; each of N rounds measures every step")
       .formerly("by-layer")
       .from(1, kMaxRounds)
       .value("holdout-windows", "A:B",
-             "with --budget: windows of each text that decide whether it was worth it (default: a quarter of the "
-             "documents, evenly spaced)")
+             "with --budget: held-out windows of each text, on which the final candidates are compared (default: a "
+             "quarter of the documents, evenly spaced)")
       .formerly("held-windows")
       .check([method](const Options& options) {
         require_partner(options, kBudgetOptions, {"budget"});

@@ -8,16 +8,16 @@ namespace kvs::inline calibrate {
 
 void add_ablation_options(OptionTable& table, const AblationDefaults& defaults) {
   table
-      .value("protocol", "continuation|in-place", "continuation: a prefix is filtered and what follows it scored",
+      .value("protocol", "continuation|in-place", "continuation: filter a prefix and score the tokens after it",
              "continuation")
-      .value("prefix", "P", "continuation: tokens that are prefilled and ablated (default: 3/4 of the window)")
+      .value("prefix", "P", "continuation: tokens of the prefix, which is ablated (default: 3/4 of the window)")
       .from(1)
-      .value("sinks", "S", "first tokens left alone (in-place ablates with 0)", defaults.sinks)
+      .value("sinks", "S", "first tokens that stay unchanged (in-place: 0)", defaults.sinks)
       .from(0)
-      .value("recent", "R", "last tokens of the prefix left alone (in-place ablates with 0)", defaults.recent)
+      .value("recent", "R", "last tokens of the prefix that stay unchanged (in-place: 0)", defaults.recent)
       .from(0)
-      .value("transform", "dft|dct", "along the token axis", defaults.transform)
-      .value("key-space", "k_post|k_pre", "keys after or before RoPE", defaults.key_space);
+      .value("transform", "dft|dct", "transform along the token axis", defaults.transform)
+      .value("key-space", "k_post|k_pre", "filter keys after RoPE (k_post) or before it (k_pre)", defaults.key_space);
 }
 
 AblationSetup ablation_setup(const Options& options, std::size_t tokens) {

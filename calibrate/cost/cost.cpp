@@ -5,6 +5,7 @@
 
 #include "calibrate/elitekv/elite_allocation.h"
 #include "calibrate/elitekv/jlrd.h"
+#include "model/work.h"
 
 namespace kvs::inline calibrate {
 namespace {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "kernels/spectral_ops.h"
+#include "model/work.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -46,16 +47,6 @@ const ModelConfig& known_geometry(std::string_view name) {
   }
   throw Error(ErrorCode::kUsage, "geometry",
               "found '" + std::string(name) + "', expected one of " + listed(names) + did_you_mean(name, names));
-}
-
-double layer_products(const ModelConfig& model) {
-  const std::size_t rows = (2 * model.query_heads() + 2 * model.kv_heads()) * model.head_dim();
-  return static_cast<double>(model.d_model * (rows + (model.arithmetic.gated ? 3 : 2) * model.d_ff()));
-}
-
-double products_per_token(const ModelConfig& model) {
-  return static_cast<double>(model.layers()) * layer_products(model) +
-         static_cast<double>(model.d_model * model.vocabulary);
 }
 
 std::size_t compressions(const SlotOptions& slots, std::size_t tokens) noexcept {

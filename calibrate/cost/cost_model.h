@@ -16,10 +16,6 @@ std::span<const ModelConfig> known_geometries();
 /// @throws Error kUsage with the known names.
 const ModelConfig& known_geometry(std::string_view name);
 
-/// Multiply-adds of a token in a layer's matrices, and in all of them with the head.
-double layer_products(const ModelConfig& model);
-double products_per_token(const ModelConfig& model);
-
 /// FreqKV's and dropping's schedule: compressions of T tokens, ⌈(T − cache_size)/(N − L)⌉, 0 while all have a slot.
 std::size_t compressions(const SlotOptions& slots, std::size_t tokens) noexcept;
 /// Pairs of query and key that FreqKV counts: cache_size² of the first group of tokens, q(S + L + q) of each later one,

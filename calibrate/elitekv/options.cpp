@@ -56,55 +56,61 @@ void check_search(const Options& options) {
 constexpr std::int64_t kMaxTradeRounds = 1000, kMaxRankStep = 1 << 20;
 
 void add_search_options(OptionTable& table) {
-  table.value("out", "FILE", "the config to write; factors and figure go beside it")
+  table.value("out", "FILE", "the config to write; factors and figure are written next to it")
       .required()
-      .value("capture", "FILE", "search in a capture with q_pre and k_pre instead of --model and --text")
+      .value("capture", "FILE", "a capture with q_pre and k_pre to search in, instead of --model and --text")
       .value("elite", "r", "chunks that stay rotated in each head")
       .whole(1)
-      .value("norm", "1|2", "the score error's power: 2 in one pass, 1 (the public code's) one pass per pick", "2")
+      .value("norm", "1|2",
+             "power of the score error: 2 needs one pass, 1 (as in the public code) one pass per chosen chunk", "2")
       .value("pairs", "attention|uniform",
-             "what a pair of query and key counts for: the attention between them, which also weighs the inputs, or "
-             "all the same (default: attention with --whiten both, --norm 2 and no --baseline)")
-      .value("granularity", "kv-head|query-head", "query-head: analysis only on grouped-query models", "kv-head")
-      .value("baseline", "uniform|contribution|high|low", "instead of a search")
-      .value("disjoint", "on|off", "no two heads of a layer share a chunk", "off")
+             "weight of a pair of query and key: the attention between them, which also weights the inputs, or 1 for "
+             "every pair (default: attention with --whiten both, --norm 2 and no --baseline)")
+      .value("granularity", "kv-head|query-head", "query-head: only for analysis if the model has grouped queries",
+             "kv-head")
+      .value("baseline", "uniform|contribution|high|low", "choose chunks by this rule instead of a search")
+      .value("disjoint", "on|off", "on: no two heads of a layer have the same chunk", "off")
       .value("cache-ratio", "x",
-             "instead of --elite and --rank: a cache of x of the full one; all pairs of r and d_ckv are tried on "
-             "documents held out, and the best is fitted to all")
+             "instead of --elite and --rank: size of the cache as a share of the full cache; all pairs of r and d_ckv "
+             "are tried on held-out documents, and the best is fitted to all documents")
       .formerly("ratio")
       .value("per-layer-rounds", "N",
-             "layers trade steps of r and d_ckv at the same bytes, by the loss of all together: N rounds of measuring "
-             "every step; documents held out say whether it was worth it")
+             "layers trade steps of r and d_ckv at the same bytes to lower the loss; each of N rounds measures every "
+             "step; held-out documents decide whether the result is used")
       .formerly("by-layer")
       .from(1, kMaxTradeRounds)
       .value("rank-step", "N",
-             "with --cache-ratio: d_ckv is a multiple of N; --per-layer-rounds: it changes by such (default: 128, for "
-             "small models 8)")
+             "with --cache-ratio: d_ckv is a multiple of N; with --per-layer-rounds: d_ckv changes in steps of N "
+             "(default: 128, for small models 8)")
       .from(1, kMaxRankStep)
-      .value("holdout-documents", "N",
-             "with --cache-ratio and --per-layer-rounds: so many documents, evenly spaced (default: a quarter)")
+      .value(
+          "holdout-documents", "N",
+          "with --cache-ratio and --per-layer-rounds: number of held-out documents, evenly spaced (default: a quarter)")
       .formerly("held-out")
       .from(1);
 }
 
 void add_factor_options(OptionTable& table) {
-  table.value("rank", "d_ckv", "also factorise to this rank (separate: the budget d_ck + d_cv)")
+  table.value("rank", "d_ckv", "also factorise to this rank (separate: the sum d_ck + d_cv)")
       .whole(1)
-      .value("factorization", "joint|separate|any", "J-LRD or S-LRD; any, with --cache-ratio: both are tried", "joint")
+      .value("factorization", "joint|separate|any",
+             "J-LRD (joint) or S-LRD (separate); any: try both, with --cache-ratio", "joint")
       .value("whiten", "off|on|both",
-             "weigh errors by nothing, the inputs seen in the text, or these and what reads keys and values (default: "
-             "both, with --capture off)")
+             "weight errors equally (off), by the inputs in the text (on), or by the inputs and the readers of keys "
+             "and values (both; default: both, with --capture off)")
       .value("queries", "fitted|model",
-             "with --rank: turn W_q to make up for what is not rotated (default: fitted with --pairs attention and "
-             "below full rank)")
+             "with --rank: fitted: turn W_q to compensate for chunks that are not rotated (default: fitted with "
+             "--pairs attention and below full rank)")
       .value("outputs", "model|fitted",
-             "with --rank: correct W_o by least squares to the full cache's attention; one more pass", "model")
-      .value("singular-values", "up|down|sqrt", "factor that takes the singular values", "up")
+             "with --rank: fitted: correct W_o by least squares to the attention of the full cache, in one more pass",
+             "model")
+      .value("singular-values", "up|down|sqrt", "factor that contains the singular values", "up")
       .formerly("split")
-      .flag("allow-more-parameters", "no note when the factors hold more parameters than what they replace")
+      .flag("allow-more-parameters",
+            "print no note if the factors have more parameters than the matrices that they replace")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match")
-      .value("layers", "LAYERS", "such as 0,14-16", "all");
+      .value("layers", "LAYERS", "layers to search, such as 0,14-16", "all");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "io/record.h"
+#include "model/work.h"
 #include "ranks/watch.h"
 
 namespace kvs::inline calibrate {
@@ -282,6 +283,17 @@ KeptLosses kept_losses(AblationForward& forward, const AblationPlan& plan, const
         if (is_one) losses.base_error = standard_error(std::array{sums[counts]}, scored, squares[counts]);
       });
   return losses;
+}
+
+double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::size_t documents) {
+  const double scored = static_cast<double>(plan.setup.tokens - plan.setup.first_scored());
+  const auto past = static_cast<double>(plan.setup.first_scored());
+  double layers = 0;
+  for (const std::size_t layer : plan.layers)
+    layers +=
+        static_cast<double>(model.layers() - layer) * layer_flops(model, scored, past) + head_flops(model, scored);
+  return static_cast<double>(plan.max_passes(documents)) * layers / static_cast<double>(plan.layers.size()) +
+         static_cast<double>(2 * documents) * forward_flops(model, static_cast<double>(plan.setup.tokens));
 }
 
 }  // namespace kvs::inline calibrate

@@ -92,4 +92,8 @@ struct KeptLosses {
 KeptLosses kept_losses(AblationForward& forward, const AblationPlan& plan, const AblationTable& table,
                        std::span<const std::vector<std::int32_t>> documents, Ranks& ranks);
 
+/// Returns the FLOPs of the maximum number of passes, plus two passes for each document: the unchanged model, and all
+/// layers cut to their best chunks.
+double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::size_t documents);
+
 }  // namespace kvs::inline calibrate

@@ -195,24 +195,24 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
   static constexpr std::string_view kKeySpaces[] = {"k_post", "k_pre"}, kUpdates[] = {"corrected", "literal"},
                                     kTransforms[] = {"dft", "dct"}, kSpectra[] = {"half", "full"};
   FaedkvOptions options;
-  options.sinks = parameters.count("sinks", "first tokens that stay rows", options.sinks, 0);
-  options.recent = parameters.count("recent", "last tokens of the prefix that stay rows", options.recent, 0);
-  options.chunks = parameters.count("chunks", "chunks that the half spectrum is cut into", options.chunks, 1);
+  options.sinks = parameters.count("sinks", "first tokens that stay in rows", options.sinks, 0);
+  options.recent = parameters.count("recent", "last tokens of the prefix that stay in rows", options.recent, 0);
+  options.chunks = parameters.count("chunks", "number of chunks of the half spectrum", options.chunks, 1);
   options.kept = parameters.indices("kept", "chunks of the keys that stay", {0}, options.chunks);
-  options.kept_v =
-      parameters.indices("kept_v", "chunks of the values that stay (ours)", options.kept, options.chunks, "kept");
+  options.kept_v = parameters.indices("kept_v", "chunks of the values that stay (not in the paper)", options.kept,
+                                      options.chunks, "kept");
   std::ranges::sort(options.kept);
   std::ranges::sort(options.kept_v);
   options.before_rope =
-      parameters.choice("key_space", "k_post: keys are transformed after RoPE; k_pre: before it", kKeySpaces) == 1;
-  options.age = parameters.on_off("age", "tokens that leave the recent ones enter the spectrum", options.age);
+      parameters.choice("key_space", "k_post: transform keys after RoPE; k_pre: before RoPE", kKeySpaces) == 1;
+  options.age = parameters.on_off("age", "on: tokens that are no longer recent enter the spectrum", options.age);
   options.update = static_cast<FaedkvUpdate>(
       parameters.choice("update", "how a token enters the spectrum; literal: as the paper prints it", kUpdates));
-  options.half_dft = parameters.choice("transform", "dct is for the ablation alone", kTransforms) == 0;
-  options.half_dft = parameters.choice("spectrum", "full is for the ablation alone", kSpectra) == 0 && options.half_dft;
+  options.half_dft = parameters.choice("transform", "dct: only for the ablation", kTransforms) == 0;
+  options.half_dft = parameters.choice("spectrum", "full: only for the ablation", kSpectra) == 0 && options.half_dft;
   // N tokens have ⌊N/2⌋ + 1 bins; each chunk needs one.
   const std::size_t tokens = options.half_dft ? std::max<std::size_t>(1, 2 * (options.chunks - 1)) : 1;
-  const std::size_t prefix = parameters.count("prefix", "tokens that are compressed, once, at their end",
+  const std::size_t prefix = parameters.count("prefix", "first tokens, which are compressed once, at their end",
                                               Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
   const std::string obstacle = obstacle_of(options, prefix);
   if (options.half_dft && !obstacle.empty()) {
@@ -239,7 +239,7 @@ Json faedkv_for_share(double share, std::size_t tokens, const Json& settings) {
 constinit const Method kFaedkvMethod{
     .name = "faedkv",
     .title = "FAEDKV",
-    .summary = "some chunks of the DFT of a prefix, which attention reads as such",
+    .summary = "some chunks of the DFT of a prefix, which attention reads without an inverse transform",
     .paper = {.authors = "Li, Fu, Sheng, Long, Yu, Li",
               .title = "FAEDKV: Infinite-Window Fourier Transform for Unbiased KV Cache Compression",
               .link = "https://arxiv.org/abs/2507.20030",

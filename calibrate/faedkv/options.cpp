@@ -55,20 +55,22 @@ std::optional<AblationPlan::Race> race_of(const Options& options, const Ablation
 }  // namespace
 
 void add_faedkv_options(OptionTable& table) {
-  table.value("out", "FILE", "the config to write; figures go beside it")
+  table.value("out", "FILE", "the config to write; figures are written next to it")
       .required()
       .value("layers", "LAYERS", "layers to ablate, such as 0,14-16", "all")
-      .value("chunks", "C", "chunks that the spectrum is cut into", "22")
+      .value("chunks", "C", "number of chunks of the spectrum", "22")
       .from(1)
-      .value("sweep", "LIST", "also ablate with these chunk counts and draw perplexity against them")
+      .value("sweep", "LIST", "also ablate with these numbers of chunks and draw perplexity against the number")
       .from(1)
-      .value("keep", "SHARE", "of the chunks, those to keep", "0.5")
-      .value("passes", "N", "race: ablate a chunk in a document at most N times, undecided chunks first")
+      .value("keep", "SHARE", "share of the chunks to keep", "0.5")
+      .value("passes", "N",
+             "race: maximum number of passes, each of one chunk and one document; undecided chunks come first")
       .from(1)
-      .value("confidence", "p", "race: a chunk that is clear of the threshold at p gets no more documents (0.95)")
+      .value("confidence", "p",
+             "race: a chunk that is clear of the threshold at confidence p gets no more documents (default: 0.95)")
       .from(kMinConfidence, kMaxConfidence);
   add_ablation_options(table, {.sinks = "10", .recent = "50", .transform = "dft", .key_space = "k_post"});
-  table.value("spectrum", "half|full", "full: the paper's literal N bins", "half");
+  table.value("spectrum", "half|full", "full: all N bins, as the paper prints it", "half");
   add_budget_options(table, "faedkv");
   table.check([](const Options& options) {
     require_partner(options, {"seed"}, {"passes", "confidence", "budget"});

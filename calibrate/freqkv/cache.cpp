@@ -74,15 +74,16 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
   FreqkvOptions options;
   options.slots = slot_options(parameters);
   options.high_band =
-      parameters.choice("band", "DCT coefficients that stay; high is the worst case of the paper", kBands) == 1;
-  options.rescale = parameters.on_off("rescale", "multiply by the root of the shares, which keeps a constant signal",
-                                      options.rescale);
-  options.recent = parameters.count("recent", "last slots, which stay as they are (ours)", options.recent, 0);
+      parameters.choice("band", "DCT coefficients that stay; high: the worst case of the paper", kBands) == 1;
+  options.rescale = parameters.on_off(
+      "rescale", "multiply by the square root of the share of slots, which keeps a constant signal", options.rescale);
+  options.recent =
+      parameters.count("recent", "last slots, which stay uncompressed (not in the paper)", options.recent, 0);
   if (options.recent >= options.slots.kept())
     parameters.refuse("recent", "found " + std::to_string(options.recent) + ", expected fewer than the " +
                                     std::to_string(options.slots.kept()) + " slots that a compression keeps");
   options.iterate = parameters.on_off(
-      "iterate", "compress the cached slots; off: compress the whole history each time and keep it, too",
+      "iterate", "on: compress the cached slots; off: compress the whole history each time, and keep it as well",
       options.iterate);
   return std::make_unique<FreqkvCache>(options, layer.types);
 }

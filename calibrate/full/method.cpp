@@ -7,7 +7,7 @@ namespace kvs::inline calibrate {
 constinit const Method kFullMethod{
     .name = "full",
     .title = "the full cache",
-    .summary = "every token, as it is or in a storage type",
+    .summary = "every token, unchanged or in a storage type",
     .prefill = Prefill::kEither,
     .make = [](Parameters&, const CacheLayer& layer) { return make_full_cache(layer.types); },
     .fixed_settings = [](std::size_t) { return std::vector{Json::object()}; },

@@ -74,16 +74,18 @@ std::unique_ptr<LayerCache> make_lagkv(Parameters& parameters, const CacheLayer&
   constexpr double kMaxWeight = 1e6;
   LagkvOptions options;
   options.sinks = parameters.count("sinks", "first tokens that stay", options.sinks, 0);
-  options.lag = parameters.count("lag", "tokens of a partition", options.lag, 1);
+  options.lag = parameters.count("lag", "tokens in a partition", options.lag, 1);
   options.ratio = parameters.real("ratio", "share of a partition that stays", options.ratio, 0, 1);
   if (options.kept() == 0)
     parameters.refuse("ratio", "found " + Json(options.ratio).dump() + ", which keeps none of " +
                                    std::to_string(options.lag) + " tokens, expected one that keeps some");
   options.variant = static_cast<LagkvVariant>(parameters.choice(
-      "variant", "range that scales a partition: the next one's or its own; l2: scores by the norm of keys",
+      "variant",
+      "lag: scale a partition by the range of the next; local: by its own range; l2: score by the norm of keys",
       kVariants));
-  options.value_weight = parameters.real("value_weight", "weight of the values' score relative to the keys' (ours)",
-                                         options.value_weight, 0, kMaxWeight);
+  options.value_weight =
+      parameters.real("value_weight", "weight of the values' score relative to the keys' score (not in the paper)",
+                      options.value_weight, 0, kMaxWeight);
   if (options.variant == LagkvVariant::kL2 && layer.index < kUntouchedByL2) return make_full_cache(layer.types);
   return std::make_unique<LagkvCache>(options, layer.types);
 }
@@ -103,7 +105,7 @@ Json lagkv_for_share(double share, std::size_t, const Json& settings) {
 constinit const Method kLagkvMethod{
     .name = "lagkv",
     .title = "LagKV",
-    .summary = "the tokens that stand out from the next partition",
+    .summary = "the tokens of each partition that differ most from the next partition",
     .paper = {.authors = "Liang, Zhang, Li, Li",
               .title = "LagKV: Lag-Relative Information of the KV Cache Tells Which Tokens Are Important",
               .link = "https://arxiv.org/abs/2504.04704",

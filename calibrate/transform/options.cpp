@@ -58,32 +58,31 @@ std::vector<TransformScales> scales_of(const Options& options, const ModelSource
 }  // namespace
 
 void add_transform_options(OptionTable& table) {
-  table.value("out", "FILE", "the config to write; its tensors go beside it")
+  table.value("out", "FILE", "the config to write; its tensors are written next to it")
       .required()
-      .value(
-          "budget", "SIZE",
-          "a share of the full 16-bit cache, such as 12.5% or 0.125, or bytes such as '4096B a token': the most that "
-          "is held of a document of --length tokens")
+      .value("budget", "SIZE",
+             "maximum bytes of the cache of a document of --length tokens: a share of the full 16-bit cache, such as "
+             "12.5% or 0.125, or bytes, such as '4096B a token'")
       .required()
-      .value("length", "N", "tokens of the documents that the budget is for (default: of the text's, --window)")
+      .value("length", "N", "tokens of a document that the budget is for (default: --window)")
       .from(1, kMaxTransformTokens)
-      .value("sinks", "N", "first tokens that stay in full", std::to_string(kTransformSinks))
+      .value("sinks", "N", "first tokens that are not coded", std::to_string(kTransformSinks))
       .from(0)
       .value("recent", "N",
-             "tokens that are coded together, once twice as many wait in q8_0; 0: each when it comes (default: a 32nd "
-             "of --length, at most 16)")
+             "tokens that are coded together, once twice as many wait in q8_0; 0: code each token at once (default: "
+             "1/32 of --length, at most 16)")
       .from(0)
       .value("rows", "layer|head",
-             "what is coded together: all of a token, or a head's keys by channel and a head's values, which attention "
-             "reads as they are: faster to read, and larger at the same quality",
+             "layer: code a whole token together; head: code each head's keys by channel and its values, which "
+             "attention reads without decoding: faster to read, larger at the same quality",
              "layer")
       .value("outliers", "x",
-             "share of the other tokens that may stay in full, those that come out worst (default: 0.005; with --rows "
-             "head: none)")
+             "maximum share of the other tokens that are not coded: those with the largest errors (default: 0.005; "
+             "with --rows head: none)")
       .from(0, kMaxOutliers)
       .value("reuse-sensitivities", "FILE",
-             "take what errors cost from a transform config of the model (default: measure it, by coding one layer at "
-             "a time)")
+             "a transform config of the model whose sensitivities to errors are used (default: measure them by coding "
+             "one layer at a time)")
       .formerly("costs");
 }
 

@@ -128,7 +128,7 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
       throw Error(ErrorCode::kUnsupported, "type",
                   "found " + std::string(kind->name) +
                       ", which rotates whole heads, expected another for rows that are not those of a head");
-  const bool rotates = parameters.on_off("rotate", "the Hadamard rotation of llama.cpp", true);
+  const bool rotates = parameters.on_off("rotate", "use the Hadamard rotation of llama.cpp", true);
   CacheShape seen = shape;
   seen.adjacent_pairs = parameters.choice("layout", "order of the channels in a block of llama.cpp", kLayouts) == 0 &&
                         shape.adjacent_pairs;
@@ -138,8 +138,8 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
     const std::vector<double> given = parameters.values(name, help, 1, kLeast, kMost, shape.kv_heads);
     return std::vector<float>(given.begin(), given.end());
   };
-  types.k.scales = scales("scale_k", "scale of fp8 keys, one or one for each KV head");
-  types.v.scales = scales("scale_v", "scale of fp8 values, one or one for each KV head");
+  types.k.scales = scales("scale_k", "scale of fp8 keys: one value, or one per KV head");
+  types.v.scales = scales("scale_v", "scale of fp8 values: one value, or one per KV head");
   const StorageType& wider = k.plain_ends > v.plain_ends ? k : v;
   const auto skipped = parameters.indices("type_skip_layers", "layers that stay at 16 bits",
                                           ends(wider, parameters.layers()), parameters.layers());

@@ -93,7 +93,7 @@ Parameters::Parameters(std::vector<ParameterSource> sources, std::size_t layers)
     : sources_(std::move(sources)), layers_(layers), chosen_(layers) {
   std::iota(chosen_.begin(), chosen_.end(), std::size_t{0});
   select_all();
-  chosen_ = indices("layers", "layers that the method is for (default: all)", chosen_, layers);
+  chosen_ = indices("layers", "layers that the method applies to (default: all)", chosen_, layers);
   if (chosen_.empty() || !std::ranges::is_sorted(chosen_, std::less_equal()))
     refuse("layers", "found " + Json(chosen_).dump() + ", expected some layers, ascending, each once");
   per_layer_ = true;

@@ -8,11 +8,12 @@ SlotOptions slot_options(Parameters& parameters) {
   static constexpr std::string_view kRope[] = {"pre", "post"};
   SlotOptions options;
   options.sinks = parameters.count("sinks", "first tokens that stay", options.sinks, 0);
-  options.cache_size = parameters.count("cache_size", "slots; when they are taken, a compression frees some",
+  options.cache_size = parameters.count("cache_size", "number of slots; when all are used, a compression frees some",
                                         Parameters::kRequired, 2, options.sinks);
   options.gamma =
-      parameters.real("gamma", "share of the slots after the sinks that a compression leaves", options.gamma, 0, 1);
-  options.slots = parameters.choice("rope", "pre: positions are slots; post: those of the text", kRope) == 0;
+      parameters.real("gamma", "share of the slots after the sinks that a compression keeps", options.gamma, 0, 1);
+  options.slots =
+      parameters.choice("rope", "pre: positions are slots; post: positions are those of the text", kRope) == 0;
   if (options.kept() == 0 || options.kept() == options.compressible())
     parameters.refuse("gamma", "found " + Json(options.gamma).dump() + ", which keeps " +
                                    std::to_string(options.kept()) + " of " + std::to_string(options.compressible()) +

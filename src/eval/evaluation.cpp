@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "io/record.h"
+#include "model/work.h"
 #include "ranks/one_process.h"
 
 namespace kvs::inline eval {
@@ -161,6 +162,10 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
   if (parted) result.parts.push_back(parts.means());
   if (result.full) result.full->kl_per_document = {result.full->divergence.kl};
   return result;
+}
+
+double evaluation_flops(const EvaluationPlan& plan, const ModelConfig& model, std::size_t tokens) {
+  return (plan.compare ? 2 : 1) * forward_flops(model, static_cast<double>(tokens));
 }
 
 Json to_record(const Evaluation& document) {

@@ -63,6 +63,9 @@ ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tok
 Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tokens, const EvaluationPlan& plan,
                              const ReferencePass* reference = nullptr);
 
+/// Returns the FLOPs of evaluate_document() with `tokens` tokens.
+double evaluation_flops(const EvaluationPlan& plan, const ModelConfig& model, std::size_t tokens);
+
 /// Converts a document's evaluation to a journal record.
 Json to_record(const Evaluation& document);
 /// @throws Error kInput

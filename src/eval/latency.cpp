@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "eval/cached_run.h"
+#include "model/work.h"
 
 namespace kvs::inline eval {
 namespace {
@@ -85,6 +86,13 @@ LatencyResult latency_result(const LatencyPlan& plan, std::span<const TimedCache
     }
   }
   return result;
+}
+
+double latency_flops(const LatencyPlan& plan, std::size_t caches, const ModelConfig& model) {
+  double flops = 0;
+  for (const std::size_t length : plan.lengths)
+    flops += forward_flops(model, static_cast<double>(length + plan.decode));
+  return static_cast<double>(caches * (plan.repeats + (plan.warm_up ? 1 : 0))) * flops;
 }
 
 }  // namespace kvs::inline eval

@@ -48,5 +48,7 @@ bool clock_went_on(const std::vector<std::vector<LatencyCell>>& cells);
 /// Medians over repeats by length; ratios are medians of a repeat's ratio to the first cache.
 LatencyResult latency_result(const LatencyPlan& plan, std::span<const TimedCache> caches,
                              const std::vector<std::vector<LatencyCell>>& cells);
+/// Returns the FLOPs of measure_latency() with a number of caches.
+double latency_flops(const LatencyPlan& plan, std::size_t caches, const ModelConfig& model);
 
 }  // namespace kvs::inline eval

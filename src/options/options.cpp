@@ -170,9 +170,22 @@ std::vector<std::string> Options::words(const std::string& name) const {
   std::vector<std::string> words;
   for (const std::string_view part : split(text(name), ',')) {
     if (part.empty()) refuse(name, text(name), "words separated by single commas");
+    if (std::ranges::find(words, part) != words.end())
+      throw Error(ErrorCode::kUsage, "--" + name, "found " + std::string(part) + " twice, expected once");
     words.emplace_back(part);
   }
   return words;
+}
+
+std::vector<double> Options::shares(const std::string& name) const {
+  std::vector<double> shares;
+  for (const std::string& word : words(name)) {
+    const bool percent = word.ends_with('%');
+    const auto number = parse_real(std::string_view(word).substr(0, word.size() - (percent ? 1 : 0)));
+    shares.push_back(number.value_or(0) / (percent ? 100 : 1));
+    if (!(shares.back() > 0 && shares.back() <= 1)) refuse(name, word, "a share such as 25% or 0.25");
+  }
+  return shares;
 }
 
 std::vector<std::size_t> Options::integers(const std::string& name, std::size_t least, std::size_t most) const {
@@ -223,6 +236,7 @@ struct OptionTable::State {
   po::options_description hidden;
   std::map<std::string, std::string> standards;
   std::string positional_name, positional_help;
+  bool positional_required = true;
   std::string described;  // option whose values have their own help
   std::function<std::string(const std::string& value)> describe;
   std::string last;                              // option that from() and required() modify
@@ -263,6 +277,8 @@ void OptionTable::State::check_value(const Options& options, const std::string& 
     (void)options.choice(name, split(form, '|'));
   else if (form == "SHARE")
     (void)options.share(name);
+  else if (form == "SHARES")
+    (void)options.shares(name);
   else if (form == "A:B")
     (void)options.window_range(name);
   else if (form == "LAYERS" && !parse_indices(options.text(name), kMaxIndices))
@@ -342,11 +358,12 @@ OptionTable& OptionTable::describes(std::function<std::string(const std::string&
   return *this;
 }
 
-OptionTable& OptionTable::positional(const std::string& name, const std::string& help) {
+OptionTable& OptionTable::positional(const std::string& name, const std::string& help, bool required) {
   state_->hidden.add_options()(name.c_str(), po::value<std::string>());
   state_->positional.add(name.c_str(), 1);
   state_->positional_name = name;
   state_->positional_help = help;
+  state_->positional_required = required;
   return *this;
 }
 
@@ -356,6 +373,11 @@ OptionTable& OptionTable::positionals(const std::string& name, const std::string
   state_->positional_name = name;
   state_->positional_help = help;
   return *this;
+}
+
+std::string_view OptionTable::purpose() const {
+  const std::string_view text = state_->summary;
+  return text.substr(0, std::min({text.find(". "), text.find(".\n"), text.size() - 1}));
 }
 
 std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out) const {
@@ -387,7 +409,7 @@ std::optional<Options> OptionTable::parse(Arguments arguments, std::ostream& out
     for (const auto& option : group->options())
       if (is_path_form(option->semantic()->name())) result.paths_.insert(option->long_name());
   if (is_path_form(state_->positional_name)) result.paths_.insert(state_->positional_name);
-  if (!state_->positional_name.empty() && !result.has(state_->positional_name))
+  if (state_->positional_required && !state_->positional_name.empty() && !result.has(state_->positional_name))
     throw Error(ErrorCode::kUsage, "missing " + state_->positional_name, "see --help");
   std::istringstream usage(state_->usage);
   std::string program, subcommand;

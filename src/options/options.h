@@ -44,7 +44,9 @@ class Options {
   bool on_off(const std::string& name) const;
   /// Parses "0,14-16" to ascending, distinct indices below `count`; all indices if the option is absent or "all".
   std::vector<std::size_t> indices(const std::string& name, std::size_t count) const;
-  /// Parses "a,b" to words, none of them empty.
+  /// Parses "75%,0.5" to shares, each above 0 and at most 1.
+  std::vector<double> shares(const std::string& name) const;
+  /// Parses "a,b" to words, none of them empty and none twice.
   std::vector<std::string> words(const std::string& name) const;
   /// Parses "4,8,16" to integers in [least, most], in the given order.
   std::vector<std::size_t> integers(const std::string& name, std::size_t least, std::size_t most) const;
@@ -100,7 +102,8 @@ class OptionTable {
   OptionTable& group(const std::string& title);
   /// Adds an option with one value; an empty `standard` means no default. The placeholder states the value's form,
   /// which parse() checks: words joined by | are the only values, one capital letter is a whole number, SHARE a number
-  /// above 0 and at most 1, A:B a range of windows, LAYERS a list of indices; anything else is text.
+  /// above 0 and at most 1, SHARES a list of them, A:B a range of windows, LAYERS a list of indices; anything else is
+  /// text.
   OptionTable& value(const std::string& name, const std::string& placeholder, const std::string& help,
                      const std::string& standard = "");
   /// Adds an option that may be repeated and takes several values at once.
@@ -119,11 +122,13 @@ class OptionTable {
   /// Adds a check at the end of parse(). Checks must not read files. When a check throws, the command has no lock or
   /// output.
   OptionTable& check(std::function<void(const Options&)> check);
-  /// Adds a required argument without a name.
-  OptionTable& positional(const std::string& name, const std::string& help);
-  /// Like positional(), for one or more arguments.
+  /// Adds an argument without a name.
+  OptionTable& positional(const std::string& name, const std::string& help, bool required = true);
+  /// Adds one or more arguments without names.
   OptionTable& positionals(const std::string& name, const std::string& help);
 
+  /// Returns the first sentence of the summary.
+  std::string_view purpose() const;
   /// Parses a command line. Checks the options and the forms of their values before --help is handled, so that --help
   /// can test a command line.
   /// @return nullopt if --help was given (the help has been printed to `out`).  @throws Error kUsage.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "calibrate/cost/cost_model.h"
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
 #include "run/progress.h"
@@ -65,19 +64,8 @@ double loaded_weight_bytes(const ModelSource& source, DType type) {
   return bytes;
 }
 
-double pass_memory(const ModelConfig& c, double weight_bytes, std::size_t tokens) {
-  // Residual stream, normed input, fused qkv with its head-major copy, gate and up with their product.
-  const std::size_t row = 2 * c.d_model + 2 * (c.query_heads() + 2 * c.kv_heads()) * c.head_dim() + 3 * c.d_ff();
-  return weight_bytes + static_cast<double>(tokens * row * sizeof(float));
-}
-
 double session_memory(const ModelSession& session, std::size_t tokens) {
   return pass_memory(session.config(), static_cast<double>(session.model->weight_bytes()), tokens);
-}
-
-double ablation_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens) {
-  constexpr std::size_t kBatchRows = 4096;
-  return pass_memory(config, weight_bytes, tokens) + pass_memory(config, 0, std::max(tokens, kBatchRows));
 }
 
 double captured_memory(const CaptureHeader& header) {
@@ -85,20 +73,6 @@ double captured_memory(const CaptureHeader& header) {
   for (const StateKind kind : header.states) heads += header.heads_of(kind);
   // Counted twice: as read, and in the backend's memory.
   return 2.0 * static_cast<double>(heads * header.tokens * header.head_dim * sizeof(float));
-}
-
-double layer_flops(const ModelConfig& c, double tokens, double past) {
-  const auto width = static_cast<double>(c.query_heads() * c.head_dim());
-  // Scores and their product with V: a multiply-add each per pair; of the new tokens among themselves, the causal half.
-  return 2 * layer_products(c) * tokens + 4 * width * tokens * (past + tokens / 2);
-}
-
-double head_flops(const ModelConfig& c, double tokens) {
-  return 2 * static_cast<double>(c.d_model) * static_cast<double>(c.vocabulary) * tokens;
-}
-
-double forward_flops(const ModelConfig& c, double tokens) {
-  return static_cast<double>(c.layers()) * layer_flops(c, tokens) + head_flops(c, tokens);
 }
 
 double expected_seconds(const Estimate& estimate, Backend& backend) {

@@ -4,6 +4,7 @@
 
 #include "core/dtype.h"
 #include "io/hdf5/capture_file.h"
+#include "model/work.h"
 #include "run/model_session.h"
 
 namespace kvs::inline run {
@@ -21,22 +22,11 @@ struct Estimate {
 double expected_seconds(const Estimate& estimate, Backend& backend);
 /// Prints "estimate: … on DEVICE" to stderr unless quiet.
 void print_estimate(const Estimate& estimate, Backend& backend, const RunOptions& run);
-/// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
-double layer_flops(const ModelConfig& config, double tokens, double past = 0);
-double head_flops(const ModelConfig& config, double tokens);
-/// FLOPs of a forward pass, with the head, over `tokens` tokens of one sequence.
-double forward_flops(const ModelConfig& config, double tokens);
-
-// Bytes of memory at a command's peak: commands print them before they run, and `kvspectrum info` shows them.
-
 /// Bytes of the weights in a backend's memory and of the embedding on the host: Model::weight_bytes() without the
 /// padding of packed matrices. Reads no weight.
 double loaded_weight_bytes(const ModelSource& source, DType type);
-/// A forward pass over one sequence of `tokens`: the weights and one layer's activations.
-double pass_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
+/// Returns pass_memory() with the loaded weights.
 double session_memory(const ModelSession& session, std::size_t tokens);
-/// An ablation: a pass over a document, and a batch of variants with 4,096 rows or one document.
-double ablation_memory(const ModelConfig& config, double weight_bytes, std::size_t tokens);
 /// Memory of one document's states of one layer from a capture.
 double captured_memory(const CaptureHeader& header);
 

@@ -95,15 +95,15 @@ void note_other_weights(const std::filesystem::path& path, const ModelSource& mo
 void add_model_options(OptionTable& table) {
   table.group("Model")
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
-      .value("device", "cpu|cuda|auto", "auto: cuda if there is one", "cpu")
+      .value("device", "cpu|cuda|auto", "auto: cuda if there is a GPU", "cpu")
       .value("dtype", "f32|bf16",
-             std::string("the type of weights and matrix products; bf16 takes half of the memory and is ") +
+             std::string("type of weights and matrix products; bf16 takes half the memory and is ") +
                  (has_bf16_products() ? "faster on this processor" : "no faster on this processor"),
              "f32")
       .value("threads", "N", "processor threads (default: all that this process may use)")
       .from(1, kMaxThreads)
       .value("weights-budget", "SIZE",
-             "memory of the device for weights, such as 24GiB; what exceeds it is read from disk in every pass "
+             "device memory for weights, such as 24GiB; layers that do not fit are read from disk in every pass "
              "(default: most of a GPU's free memory, no limit on the CPU)")
       .check([](const Options& options) {
         if (!options.has("model") && !options.has("capture")) miss_option("model", "PATH");
@@ -112,10 +112,9 @@ void add_model_options(OptionTable& table) {
 }
 
 void add_other_weights(OptionTable& table) {
-  table.flag(
-      "other-weights",
-      "take a config of the same model's other weights, such as bf16 for a Q4 file: geometry, RoPE and tokenizer "
-      "must be equal");
+  table.flag("other-weights",
+             "accept a config made for other weights of the model, such as bf16 instead of Q4; geometry, RoPE and "
+             "tokenizer must be equal");
   table.check([](const Options& options) {
     const bool sensitivities = options.takes("reuse-sensitivities");
     require_partner(options, {"other-weights"}, {sensitivities ? "reuse-sensitivities" : "config"});

@@ -28,7 +28,7 @@ void print_help(std::string_view program, std::string_view purpose, std::span<co
             << " COMMAND [options]\n\nCommands:\n";
   for (const Subcommand& command : commands)
     std::cout << "  " << command.name << std::string(12 - std::min<std::size_t>(11, command.name.size()), ' ')
-              << command.summary << '\n';
+              << command.options().purpose() << '\n';
   std::cout << "\n`" << program << " COMMAND --help` lists a command's options with examples.\n";
 }
 
@@ -38,7 +38,7 @@ void run_command(std::string_view program, const Subcommand& command, Arguments 
     throw Error(ErrorCode::kUnsupported, std::string(program) + ' ' + std::string(command.name),
                 "found " + std::to_string(ranks) + " ranks, expected one process: they do not share its work");
   join_ranks(program);
-  command.run(arguments);
+  if (const auto options = command.options().parse(arguments, std::cout)) command.run(*options);
   program_ranks().finish();
 }
 

@@ -8,11 +8,11 @@
 
 namespace kvs::inline run {
 
-/// One row of a program's table of commands.
+/// A command of a program.
 struct Subcommand {
   std::string_view name;
-  std::string_view summary;
-  void (*run)(Arguments arguments);
+  OptionTable (*options)();
+  void (*run)(const Options& options);
   bool shared = false;  // several ranks can share its work (docs/scale.md)
 };
 

@@ -8,6 +8,12 @@
 #include "run/kept_state.h"
 
 namespace kvs::inline run {
+void add_model_run_options(OptionTable& table, bool resumable) {
+  add_model_options(table);
+  add_text_options(table);
+  add_run_options(table, resumable);
+}
+
 Run::Run(const Options& options) : options_(options), settings_(run_options(options)) {}
 
 void Run::take_outputs(RunOutputs outputs) {

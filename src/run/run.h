@@ -35,6 +35,9 @@ struct RunOutputs {
   std::optional<std::filesystem::path> holder = {};  // the lock and the state are next to this output; default: `main`
 };
 
+/// Adds the options of commands that run a model on texts: add_model_options(), add_text_options(), add_run_options().
+void add_model_run_options(OptionTable& table, bool resumable);
+
 /// The steps of a command that runs a model, in order:
 ///
 ///   take_outputs   checks the outputs and locks them

@@ -8,14 +8,14 @@ namespace kvs::inline run {
 void add_seed_option(OptionTable& table, const std::string& help) { table.value("seed", "N", help, "0").from(0); }
 
 void add_report_options(OptionTable& table) {
-  table.group("Run").flag("quiet", "nothing on stderr but errors").flag("json", "print the result as JSON on stdout");
+  table.group("Run").flag("quiet", "print only errors on stderr").flag("json", "print the result as JSON on stdout");
 }
 
 void add_run_options(OptionTable& table, bool resumable) {
   add_report_options(table);
-  table.flag("force", "replace outputs that exist")
-      .flag("no-lock", "do not lock the output (file systems without locks)");
-  if (resumable) table.flag("resume", "go on with an interrupted run; needs the same options");
+  table.flag("force", "replace existing outputs")
+      .flag("no-lock", "do not lock the output, for file systems without locks");
+  if (resumable) table.flag("resume", "continue an interrupted run; needs the same options");
   table.check([](const Options& options) {
     if (options.flag("force")) refuse_options(options, {"resume"}, "--force");
   });

@@ -109,13 +109,13 @@ void print_leniency(std::size_t replaced_bytes, std::size_t skipped_lines, bool 
 
 void add_text_options(OptionTable& table) {
   table.group("Text")
-      .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - ; may repeat")
+      .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - for standard input; may repeat")
       .value("tokens-file", "FILE", "instead of --text: one JSON array of token ids per line")
       .value("window", "T", "tokens per document; a text is cut into consecutive windows", "1024")
       .from(2, kMaxWindow)
       .value("documents", "N", "maximum number of documents (default: all)")
       .from(1, kMaxDocuments)
-      .value("windows", "A:B", "of each text its windows A to B-1; negative counts from its end (default: all)")
+      .value("windows", "A:B", "use windows A to B-1 of each text; negative numbers count from its end (default: all)")
       .value("bos", "auto|on|off", kBosHelp, "auto")
       .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
       .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping")

@@ -24,7 +24,8 @@ inline constexpr std::array<std::string_view, 8> kTextOptions = {
 
 /// The help of `--bos auto|on|off`.
 inline constexpr const char* kBosHelp =
-    "the model's begin-of-sequence token before every window, counted in it; auto: if the model's files ask for it";
+    "put the begin-of-sequence token first in every window, as one of its tokens; auto: if the model's files ask for "
+    "it";
 BosChoice bos_choice(const Options& options);
 /// Returns the `bos` of outputs: the id that texts begin with, or null.
 Json bos_json(std::int32_t bos);

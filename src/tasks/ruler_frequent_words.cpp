@@ -89,7 +89,7 @@ class FrequentWords {
 }  // namespace
 
 const TaskDefinition kFrequentWordsTask{"ruler-fwe",
-                                        "the three most frequent of made-up words",
+                                        "the three most frequent words of a made-up text",
                                         kFrequentWordsRoom,
                                         false,
                                         false,

@@ -149,7 +149,7 @@ constexpr std::array kTasks{
     definition<2>("ruler-niah-single-3", "a UUID in a text"),
     definition<3>("ruler-niah-multikey-1", "one of four keys in a text"),
     definition<4>("ruler-niah-multikey-2", "one of many keys, nothing between them"),
-    definition<5>("ruler-niah-multikey-3", "the same with UUIDs"),
+    definition<5>("ruler-niah-multikey-3", "one of many UUIDs, nothing between them"),
     definition<6>("ruler-niah-multivalue", "four numbers of a key in a text"),
     definition<7>("ruler-niah-multiquery", "the numbers of four keys in a text"),
 };

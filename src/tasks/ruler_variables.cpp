@@ -104,7 +104,7 @@ class VariableTracking {
 }  // namespace
 
 const TaskDefinition kVariableTrackingTask{
-    "ruler-vt",     "variables that a value is passed on to, in noise",
+    "ruler-vt",     "the variables that get a value, in noise",
     kVariablesRoom, false,
     false,          [](const TaskRequest& request) { return VariableTracking(request).samples(); }};
 

@@ -8,9 +8,9 @@
 #include <random>
 #include <sstream>
 
+#include "calibrate/cache_options.h"
 #include "calibrate/config/config.h"
 #include "calibrate/registry.h"
-#include "cli/kvcalibrate/cache_choice.h"
 #include "core/error.h"
 #include "kvspectrum/config.h"
 #include "tests/cli/calibrate_fixture.h"

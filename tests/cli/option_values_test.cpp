@@ -158,7 +158,7 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   refuse("eval", {"--task", "q.jsonl", "--seed", "7"},
          "--seed: cannot be combined with a --task of a file's questions");
   refuse("eval", {"--reference", "none"}, "--reference: cannot be combined with --method full");
-  refuse("eval", {"--task", "ruler-vt", "--reference", "none"}, "--reference: cannot be combined with --method full");
+  refuse("eval", {"--task", "passkey", "--reference", "none"}, "--reference: cannot be combined with --method full");
   for (const char* name : {"--force", "--no-lock"}) {
     expect_message(command("eval"), {"--model", none, "--text", none, "--method", "full", name},
                    std::string(name) + ": needs --out or --save-config");

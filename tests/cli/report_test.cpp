@@ -51,7 +51,7 @@ TEST_F(ReportProgram, MakesOnePageOfWhatBothProgramsWrite) {
   const Outcome outcome = report({folder_ / "results"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("from 6 results"));
-  EXPECT_THAT(outcome.err, HasSubstr("note: passed over what is no result: notes.txt, other.json\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("note: skipped files that are not results: notes.txt, other.json\n"));
   for (const char* id : {"power-0-k_pre", "share-0-v", "elite-0-shares", "ablation-0-map", "ablation-0-intervals",
                          "evaluations-0", "findings", "cost", "configs", "model"})
     EXPECT_THAT(page(), HasSubstr("id=\"" + std::string(id) + "\""));

@@ -104,8 +104,8 @@ class Runs(unittest.TestCase):
             self.assertIn(name, words)
 
     def test_are_of_every_storage_type(self):
-        types = re.search(r" (?:store|type)=(none\|\S+)", help_of("kvcalibrate", "eval")).group(1)
-        self.assertEqual(commands.STORES, types.split("|"))
+        types = re.search(r"^ *TYPE: ([^;]+);", help_of("kvcalibrate", "eval"), re.MULTILINE).group(1)
+        self.assertEqual(commands.STORES, types.split(", "))
 
 
 if __name__ == "__main__":

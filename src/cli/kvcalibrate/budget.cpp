@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <filesystem>
-#include <iostream>
 
 #include "calibrate/budget/options.h"
 #include "calibrate/budget/report.h"
@@ -25,14 +23,24 @@ OptionTable budget_options(const std::string& method, const std::string& summary
        command + "--documents 16 --budget '4096B a token' --per-layer-rounds 1 --out " + method + ".json"});
   table.value("out", "FILE", "the config to write").required();
   add_budget_options(table, method);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  add_seed_option(table, "of the order in which documents are measured");
+  add_model_run_options(table, true);
+  add_seed_option(table, "seed of the random order of documents");
   table.check([](const Options& options) {
     if (!options.has("budget")) miss_option("budget", "SIZE");
   });
   return table;
+}
+
+OptionTable freqkv_options() {
+  return budget_options("freqkv",
+                        "Chooses FreqKV's size, recent slots and sinks for a byte budget. With --per-layer-rounds: "
+                        "chooses a size and γ for each layer.");
+}
+
+OptionTable lagkv_options() {
+  return budget_options("lagkv",
+                        "Chooses LagKV's partitions and the weight of values for a byte budget. With "
+                        "--per-layer-rounds: chooses them for each layer.");
 }
 
 /// The documents that settings are chosen on, in an order that mixes the texts, followed by the held-out documents.
@@ -112,10 +120,8 @@ BudgetCalibration calibrate(Run& run, std::string_view method, const BudgetPlan&
       &run.ranks());
 }
 
-void run_method(std::string_view method, const std::string& summary, Arguments arguments) {
-  const auto options = budget_options(std::string(method), summary).parse(arguments, std::cout);
-  if (options) run_budget(method, *options);
-}
+void run_freqkv(const Options& options) { run_budget("freqkv", options); }
+void run_lagkv(const Options& options) { run_budget("lagkv", options); }
 
 }  // namespace
 
@@ -143,19 +149,8 @@ void run_budget(std::string_view method, const Options& options) {
                          next_command(method, options, run.model().format(), found.settings(), tokens));
 }
 
-void run_freqkv(Arguments arguments) {
-  run_method(
-      "freqkv",
-      "Chooses FreqKV's size, recent slots and sinks for a byte budget; with --per-layer-rounds a size and γ for each "
-      "layer.",
-      arguments);
-}
+const Subcommand kFreqkvCommand{"freqkv", freqkv_options, run_freqkv, true};
 
-void run_lagkv(Arguments arguments) {
-  run_method(
-      "lagkv",
-      "Chooses LagKV's partitions and how much values count for a byte budget; with --per-layer-rounds for each layer.",
-      arguments);
-}
+const Subcommand kLagkvCommand{"lagkv", lagkv_options, run_lagkv, true};
 
 }  // namespace kvs::inline cli

@@ -1,13 +1,12 @@
 #include <filesystem>
-#include <iostream>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "calibrate/compare/comparison_run.h"
 #include "calibrate/compare/configurations.h"
+#include "calibrate/compare/options.h"
 #include "cli/kvcalibrate/commands.h"
-#include "cli/kvcalibrate/compare_options.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "run/run.h"
 
@@ -15,6 +14,22 @@ namespace kvs::inline cli {
 namespace {
 
 constexpr double kTimes = 0.1, kQuestions = 0.1;  // shares of --time for the front's speeds and questions
+
+OptionTable compare_options() {
+  OptionTable table(
+      "kvcalibrate compare --model PATH --text PATH --out FILE [options]",
+      "Compares methods and storage types with the full cache at equal bytes. The result holds perplexity, KL "
+      "divergence, first choices, the Pareto front, the best cache of each budget and the smallest cache of each loss. "
+      "Clearly worse configurations are dropped early.",
+      {"kvcalibrate compare --model SmolLM2.gguf --text book.txt --window 2048 --documents 8 --time 60m --out c.json",
+       "kvcalibrate compare --model SmolLM2.gguf --text book.txt --calibration-text other.txt --time 60m --out c.json",
+       "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
+  add_compare_options(table);
+  add_question_options(table, TextUse::kScored);
+  add_model_run_options(table, true);
+  table.check(check_compare_options);
+  return table;
+}
 
 /// Adds the other inputs of the run to its identity.
 void add_identity(Run& run, const std::optional<Corpus>& calibration) {
@@ -54,21 +69,16 @@ ComparisonFiles files_of(const Options& options, const CompareGrid& grid) {
           .calibration = calibration_plan(options)};
 }
 
-}  // namespace
-
-void run_compare(Arguments arguments) {
-  const auto options = compare_options().parse(arguments, std::cout);
-  if (!options) return;
-  check_compare_options(*options);
-  const ComparisonClock clock(options->has("time") ? std::optional(compare_seconds(*options)) : std::nullopt);
-  const CompareGrid grid = compare_grid(*options);
-  const ComparisonFiles files = files_of(*options, grid);
+void run_compare(const Options& options) {
+  const ComparisonClock clock(options.has("time") ? std::optional(compare_seconds(options)) : std::nullopt);
+  const CompareGrid grid = compare_grid(options);
+  const ComparisonFiles files = files_of(options, grid);
   RunOutputs outputs{.main = files.out, .others = files.others(), .state = RunOutputs::State::kJournal};
   std::optional<OutputFolder> best, calibrated;  // destroyed after the locks in these folders
-  Run run(*options);
+  Run run(options);
   std::vector<std::filesystem::path> all = outputs.others;
   all.insert(all.begin(), files.out);
-  check_inputs_spared(all, *options);
+  check_inputs_spared(all, options);
   if (!files.best.empty()) best.emplace(files.best);
   if (!files.calibration.series.empty()) calibrated.emplace(files.calibration.folder);
   run.take_outputs(std::move(outputs));
@@ -77,7 +87,7 @@ void run_compare(Arguments arguments) {
   run.read_texts();
   CompareInput input = compare_input(run, grid);
   std::optional<TaskInput> task;
-  if (options->has("task")) task.emplace(run);
+  if (options.has("task")) task.emplace(run);
   add_identity(run, input.calibration);
   if (run.is_finished([&](const Json& json) {
         return files.written(from_json<ComparisonResult>({json, files.out.string()}));
@@ -88,5 +98,9 @@ void run_compare(Arguments arguments) {
   if (task) asked.emplace(FrontQuestions{task->task, task->questions.samples, task->plan, task->longest});
   run_comparison(run, files, std::move(input), asked, clock);
 }
+
+}  // namespace
+
+const Subcommand kCompareCommand{"compare", compare_options, run_compare, true};
 
 }  // namespace kvs::inline cli

@@ -1,7 +1,5 @@
 #include "calibrate/cost/cost.h"
 
-#include <iostream>
-
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "model/model.h"
@@ -18,17 +16,17 @@ OptionTable cost_options() {
   for (const ModelConfig& model : known_geometries()) names += (names.empty() ? "" : "|") + model.name;
   OptionTable table(
       "kvcalibrate cost (--geometry NAME | --model PATH) [options]",
-      "What the methods cost by their papers' arithmetic: FLOPs and compressions of FreqKV, tokens that "
-      "LagKV holds, feasible sizes of EliteKV, sizes of FAEDKV. Reads no weights.",
+      "Computes the cost of methods by their papers' arithmetic. The result holds FLOPs and compressions of FreqKV, "
+      "tokens that LagKV holds, feasible sizes of EliteKV, and sizes of FAEDKV. Reads no weights.",
       {"kvcalibrate cost --geometry llama2-7b", "kvcalibrate cost --model SmolLM2.gguf --lengths 900 --lag 64 --json"});
-  table.value("geometry", names, "a model by name, which need not be there")
+  table.value("geometry", names, "geometry of a known model; needs no file")
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
-      .value("lengths", "LIST", "lengths of texts", "4096,8192,12288,16384,24576,32768")
+      .value("lengths", "LIST", "lengths of texts in tokens", "4096,8192,12288,16384,24576,32768")
       .formerly("tokens")
       .from(1, kMaxTokens)
       .value("cache-size", "N", "slots of FreqKV's cache", "4096")
       .from(kMinCache, kMaxTokens)
-      .value("lag", "LIST", "partitions of LagKV", "128,1024")
+      .value("lag", "LIST", "tokens of LagKV's partitions", "128,1024")
       .from(1, kMaxTokens)
       .flag("json", "print the result as JSON on stdout")
       .check([](const Options& options) {
@@ -39,18 +37,18 @@ OptionTable cost_options() {
   return table;
 }
 
+void run_cost(const Options& options) {
+  const CostPlan plan{.tokens = options.integers("lengths", 1, kMaxTokens),
+                      .cache_size = options.count("cache-size", kMinCache, kMaxTokens),
+                      .lags = options.integers("lag", 1, kMaxTokens)};
+  const ModelConfig model = options.has("geometry") ? known_geometry(options.text("geometry"))
+                                                    : ModelSource::open(options.text("model"))->config();
+  const CostResult cost = cost_result(model, plan);
+  print_result(run_options(options), to_json(cost), to_text(cost));
+}
+
 }  // namespace
 
-void run_cost(Arguments arguments) {
-  const auto options = cost_options().parse(arguments, std::cout);
-  if (!options) return;
-  const CostPlan plan{.tokens = options->integers("lengths", 1, kMaxTokens),
-                      .cache_size = options->count("cache-size", kMinCache, kMaxTokens),
-                      .lags = options->integers("lag", 1, kMaxTokens)};
-  const ModelConfig model = options->has("geometry") ? known_geometry(options->text("geometry"))
-                                                     : ModelSource::open(options->text("model"))->config();
-  const CostResult cost = cost_result(model, plan);
-  print_result(run_options(*options), to_json(cost), to_text(cost));
-}
+const Subcommand kCostCommand{"cost", cost_options, run_cost};
 
 }  // namespace kvs::inline cli

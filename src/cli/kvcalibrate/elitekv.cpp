@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <vector>
 
 #include "calibrate/elitekv/charts.h"
@@ -128,29 +127,24 @@ void check_capture(const Options& options) {
 OptionTable elitekv_table() {
   OptionTable table(
       "kvcalibrate elitekv --model PATH --text PATH --elite r --out FILE [options]",
-      "RoPElite: which RoPE chunks each head needs. With --rank also J-LRD: low-rank factors of the rest.",
+      "Chooses the RoPE chunks that each head needs (RoPElite). With --rank: also factorises the rest into low-rank "
+      "factors (J-LRD).",
       {"kvcalibrate elitekv --model SmolLM2.gguf --text book.txt --window 512 --documents 16 --elite 16 "
        "--rank 192 --out elitekv.json",
        "kvcalibrate elitekv --capture book.h5 --elite 8 --norm 1 --granularity query-head --out elite.json"});
   add_elite_options(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
+  add_model_run_options(table, true);
   table.check(check_elite_options).check(check_capture);
   return table;
 }
 
-}  // namespace
-
-void run_elitekv(Arguments arguments) {
-  const auto options = elitekv_table().parse(arguments, std::cout);
-  if (!options) return;
-  const std::filesystem::path out = options->text("out");
-  Run run(*options);
-  run.take_outputs(outputs_of(*options));
-  EliteInput input = open_elite_input(run, planned_whitening(*options) != Whitening::kOff);
+void run_elitekv(const Options& options) {
+  const std::filesystem::path out = options.text("out");
+  Run run(options);
+  run.take_outputs(outputs_of(options));
+  EliteInput input = open_elite_input(run, planned_whitening(options) != Whitening::kOff);
   if (run.is_finished()) return;
-  ElitePlan plan = elite_plan(*options, input.config, input.layers, run.corpus().documents.size());
+  ElitePlan plan = elite_plan(options, input.config, input.layers, run.corpus().documents.size());
   for (const std::string& note : plan.notes) run.note(note);
   Corpus corpus = run.corpus();
   hold_out(corpus, plan.held_out);
@@ -173,5 +167,9 @@ void run_elitekv(Arguments arguments) {
   });
   run.print(config, elite_summary(found, input.config));
 }
+
+}  // namespace
+
+const Subcommand kElitekvCommand{"elitekv", elitekv_table, run_elitekv, true};
 
 }  // namespace kvs::inline cli

@@ -1,9 +1,8 @@
 #include <filesystem>
-#include <iostream>
-#include <optional>
 
+#include "calibrate/cache_options.h"
 #include "calibrate/config/config.h"
-#include "cli/kvcalibrate/cache_choice.h"
+#include "calibrate/method_help.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/eval_task.h"
 #include "cli/kvcalibrate/task_input.h"
@@ -25,8 +24,7 @@ void check_eval_options(const Options& options) {
   require_partner(options, {"force", "no-lock"}, {"out", "save-config"});
   if (options.has("method") && options.text("method") == "full" && !options.has("set"))
     refuse_options(options, {"reference"}, "--method full");
-  if (options.has("task")) return check_task_options(options);
-  require_partner(options, kTaskOptions, {"task"});
+  if (options.has("task")) return;
   const std::int64_t window = options.integer("window", 2, kLongestWindow);
   if (options.has("stride")) (void)options.integer("stride", 1, window - 1);
   (void)options.integer("decode", 0, window);
@@ -36,8 +34,8 @@ OptionTable eval_options() {
   OptionTable table(
       "kvcalibrate eval --model PATH (--text PATH | --task NAME) (--config FILE | --method NAME [--set NAME=VALUE …]) "
       "[options]",
-      "Runs texts with a cache at work: perplexity, cache bytes, and how far predictions are from the full cache's. Or "
-      "asks the questions of a task: how many are answered, and how probable the answers are.\n" +
+      "Measures perplexity, cache bytes, and the divergence from the full cache's predictions. With --task: asks "
+      "questions, and measures how many are answered and how probable the answers are.\n" +
           cache_method_lines() + task_lines(),
       {"kvcalibrate eval --model SmolLM2.gguf --text book.txt --method freqkv --set cache_size=256 gamma=0.5",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --window 512 --windows -4: --method full",
@@ -46,20 +44,21 @@ OptionTable eval_options() {
        "kvcalibrate eval --model SmolLM2.gguf --task passkey --lengths 512,1024 --method lagkv --out passkey.json",
        "kvcalibrate eval --model SmolLM2.gguf --task questions.jsonl --method snapkv --set cache_size=256"});
   add_cache_options(table);
-  table.value("reference", "full|none", "none: no second pass with the full cache to compare with", "full")
+  add_other_weights(table);
+  table
+      .value("reference", "full|none", "full: compare with a second pass with the full cache; none: no second pass",
+             "full")
       .formerly("against")
       .value("stride", "S",
-             "a window of --window tokens every S tokens, of which the last S are scored (default: windows side by "
-             "side, all scored)")
+             "a window begins every S tokens, and its last S tokens are scored (default: windows do not overlap, and "
+             "all tokens are scored)")
       .from(1)
-      .value("decode", "N", "so many tokens at the end of each document go one at a time", "0")
+      .value("decode", "N", "number of tokens at the end of each document that are processed one at a time", "0")
       .from(0)
-      .value("out", "FILE", "also write the JSON result here, without the times")
-      .value("save-config", "FILE", "write the method with all of its parameters as a config, for --config");
+      .value("out", "FILE", "also write the JSON result to FILE, without the times")
+      .value("save-config", "FILE", "write the method with all its parameters as a config");
   add_task_options(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
+  add_model_run_options(table, true);
   table.check(check_eval_options);
   return table;
 }
@@ -100,19 +99,11 @@ CacheChoice chosen_cache(const Options& options, const ModelSource& model) {
 EvaluationPlan make_plan(const CacheChoice& choice, const Run& run) {
   const Options& options = run.options();
   const auto tokens = static_cast<std::int64_t>(run.tokens());
-  EvaluationPlan plan{.make = cache_maker(choice, run.session(), run.tokens())};
+  EvaluationPlan plan{.make = cache_maker(choice, run.backend(), run.config(), run.tokens())};
   plan.compare = !choice.is_full() && options.text("reference") == "full";
   if (options.has("stride")) plan.last = static_cast<std::size_t>(options.integer("stride", 1, kLongestWindow));
   plan.decode = static_cast<std::size_t>(options.integer("decode", 0, tokens));
   return plan;
-}
-
-Estimate estimate_of(const EvaluationPlan& plan, const Run& run) {
-  return {
-      .flops = (plan.compare ? 2 : 1) * static_cast<double>(run.documents().size()) *
-               forward_flops(run.config(), static_cast<double>(run.tokens())),
-      // The cache's rows are f32 and their buffers double.
-      .memory_bytes = session_memory(run.session(), run.tokens()) + 4 * full_cache_bytes(run.config(), run.tokens())};
 }
 
 Evaluation score(const EvaluationPlan& plan, Run& run) {
@@ -162,21 +153,20 @@ void write(const CacheChoice& choice, const EvaluationResult& result, Run& run) 
   run.remove_state();
 }
 
-}  // namespace
-
-void run_eval(Arguments arguments) {
-  const auto options = eval_options().parse(arguments, std::cout);
-  if (!options) return;
-  Run run(*options);
-  if (options->has("task")) return run_eval_task(run);
+void run_eval(const Options& options) {
+  Run run(options);
+  if (options.has("task")) return run_eval_task(run);
   take_outputs(run);
   run.open_model();
-  const CacheChoice choice = chosen_cache(*options, run.model());
+  const CacheChoice choice = chosen_cache(options, run.model());
   run.read_texts([&](std::size_t tokens) { return cache_positions(choice, run.config(), tokens); });
-  if (options->has("out") && run.is_finished()) return;
+  if (options.has("out") && run.is_finished()) return;
   run.load();
   const EvaluationPlan plan = make_plan(choice, run);
-  run.print_estimate(estimate_of(plan, run));
+  // The cache's rows are f32 and their buffers double.
+  run.print_estimate(
+      {.flops = static_cast<double>(run.documents().size()) * evaluation_flops(plan, run.config(), run.tokens()),
+       .memory_bytes = session_memory(run.session(), run.tokens()) + 4 * full_cache_bytes(run.config(), run.tokens())});
   const Evaluation evaluation = score(plan, run);
   if (!run.is_root()) return;
   EvaluationResult result = result_of(choice, plan, evaluation, run);
@@ -185,5 +175,9 @@ void run_eval(Arguments arguments) {
   add_times(evaluation, result);
   run.print(to_json(result), to_text(result));
 }
+
+}  // namespace
+
+const Subcommand kEvalCommand{"eval", eval_options, run_eval, true};
 
 }  // namespace kvs::inline cli

@@ -4,9 +4,9 @@
 #include <array>
 #include <optional>
 
+#include "calibrate/cache_options.h"
 #include "calibrate/prompt_caches.h"
 #include "calibrate/registry.h"
-#include "cli/kvcalibrate/cache_choice.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "model/model_json.h"
@@ -22,25 +22,39 @@ namespace {
 constexpr std::array<std::string_view, 7> kTextScoringOptions{"tokens-file", "window", "documents",  "windows",
                                                               "stride",      "decode", "save-config"};
 
+/// Returns --prefill; its default for a method that compresses only a whole prefix is context.
+std::string prefill_of(const Options& options, const Method& method) {
+  const std::string& prefill = options.text("prefill");
+  if (method.prefill == Prefill::kNone && prefill != "stepwise")
+    throw Error(ErrorCode::kUsage, "--prefill",
+                "found " + prefill + ", expected stepwise with a config of " + std::string(method.name));
+  if (method.prefill != Prefill::kWhole || prefill != "stepwise") return prefill;
+  if (options.given("prefill"))
+    throw Error(ErrorCode::kUsage, "--prefill",
+                "found stepwise, expected context or prompt: the method acts at a prefix's end alone");
+  return "context";
+}
+
+void check_task_options(const Options& options) {
+  require_partner(options, {"prefill"}, {"task"});
+  if (!options.has("task")) return;
+  refuse_options(options, kTextScoringOptions, "--task");
+  const Json settings = parse_settings(options.list("set"), "--set");
+  for (const char* name : {"prefix", "prefill"})
+    if (settings.contains(name))
+      throw Error(ErrorCode::kUsage, std::string("--set ") + name, "cannot be combined with --task; see --prefill");
+  if (options.has("method")) (void)prefill_of(options, *find_method(options.text("method")));
+}
+
 TaskCache task_cache(const Options& options, const ModelSource& source) {
   const Method* named = options.has("method") ? find_method(options.text("method")) : nullptr;
   // The length of a prefix is the length of its question, which is not known yet.
-  TaskCache cache{
-      choose_cache(options, source, nullptr,
-                   named != nullptr && named->prefill == Prefill::kWhole ? prefix_parameters(kLongestQuestion).values
-                                                                         : Json::object()),
-      options.text("prefill")};
-  const Method* method = cache.choice.method;
-  if (method->prefill == Prefill::kNone && cache.prefill != "stepwise")
-    throw Error(ErrorCode::kUsage, "--prefill",
-                "found " + cache.prefill + ", expected stepwise with a config of " + std::string(method->name));
-  if (method->prefill == Prefill::kWhole && cache.prefill == "stepwise") {
-    if (options.given("prefill"))
-      throw Error(ErrorCode::kUsage, "--prefill",
-                  "found stepwise, expected context or prompt: the method acts at a prefix's end alone");
-    cache.prefill = "context";
-  }
-  return cache;
+  const Json assumed = named != nullptr && named->prefill == Prefill::kWhole
+                           ? prefix_parameters(kLongestQuestion).values
+                           : Json::object();
+  CacheChoice choice = choose_cache(options, source, nullptr, assumed);
+  std::string prefill = prefill_of(options, *choice.method);
+  return {std::move(choice), std::move(prefill)};
 }
 
 TaskAnswers answers_of(const TaskCache& cache, const TaskInput& input, std::vector<TaskResult> results,
@@ -93,26 +107,13 @@ RunFigures figures_of(const TaskAnswers& answers) {
 }  // namespace
 
 void add_task_options(OptionTable& table) {
-  add_question_options(table);
-  table.value(
-      "prefill", "stepwise|context|prompt",
-      "stepwise: a method acts while a question goes in; the others: these tokens go in whole and are compressed "
-      "at their end (default: context for methods that need it)",
-      "stepwise");
-}
-
-void check_task_options(const Options& options) {
-  refuse_options(options, kTextScoringOptions, "--task");
-  check_question_options(options);
-  const Json settings = parse_settings(options.list("set"), "--set");
-  for (const char* name : {"prefix", "prefill"})
-    if (settings.contains(name))
-      throw Error(ErrorCode::kUsage, std::string("--set ") + name, "cannot be combined with --task; see --prefill");
-  const Method* const method = options.has("method") ? find_method(options.text("method")) : nullptr;
-  if (method != nullptr && method->prefill == Prefill::kWhole && options.given("prefill") &&
-      options.text("prefill") == "stepwise")
-    throw Error(ErrorCode::kUsage, "--prefill",
-                "found stepwise, expected context or prompt: the method acts at a prefix's end alone");
+  add_question_options(table, TextUse::kHaystack);
+  table
+      .value("prefill", "stepwise|context|prompt",
+             "stepwise: compress while the question is read; context, prompt: read the context or the prompt whole and "
+             "compress at its end (default: context for methods that need it)",
+             "stepwise")
+      .check(check_task_options);
 }
 
 void run_eval_task(Run& run) {

@@ -1,6 +1,5 @@
 #include <array>
 #include <filesystem>
-#include <iostream>
 
 #include "calibrate/config/config.h"
 #include "cli/kvcalibrate/commands.h"
@@ -23,20 +22,22 @@ void check_export_options(const Options& options) {
 }
 
 OptionTable export_options() {
-  OptionTable table("kvcalibrate export --to NAME --config FILE --model PATH --out PATH [options]",
-                    "Writes a config, or the model converted by it, as other programs read it.\n" + exporter_lines(),
-                    {"kvcalibrate export --to gguf-deepseek2 --config elitekv.json --model SmolLM2.gguf --out mla.gguf "
-                     "--matrix-dtype bf16",
-                     "kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
+  OptionTable table(
+      "kvcalibrate export --to NAME --config FILE --model PATH --out PATH [options]",
+      "Writes a config, or the model that it converts, in the format of another program.\n" + exporter_lines(),
+      {"kvcalibrate export --to gguf-deepseek2 --config elitekv.json --model SmolLM2.gguf --out mla.gguf "
+       "--matrix-dtype bf16",
+       "kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
   table.value("to", "NAME", "a format of the list above")
       .required()
-      .value("config", "FILE", "what to export")
+      .value("config", "FILE", "the config to export")
       .required()
-      .value("model", "PATH", "the model that it was made for: GGUF file, or folder with config.json and safetensors")
+      .value("model", "PATH",
+             "the model that the config was made for: GGUF file, or folder with config.json and safetensors")
       .required()
       .value("out", "PATH", "the file or folder to write")
       .required()
-      .value("matrix-dtype", "f32|bf16|f16", "of the matrices, where the format holds any", "f32")
+      .value("matrix-dtype", "f32|bf16|f16", "type of the matrices, for formats that contain matrices", "f32")
       .formerly("dtype");
   add_other_weights(table);
   add_run_options(table, false);
@@ -51,19 +52,15 @@ void check_output_of(const Exporter& exporter, const std::filesystem::path& out,
   check_output_folder(out, run.replace(), kExportRecord);
 }
 
-}  // namespace
-
-void run_export(Arguments arguments) {
-  const auto options = export_options().parse(arguments, std::cout);
-  if (!options) return;
-  const RunOptions run = run_options(*options);
-  const Exporter& exporter = exporter_of(options->text("to"), "--to");
-  const std::filesystem::path path = options->text("config");
-  std::filesystem::path out = options->text("out");
+void run_export(const Options& options) {
+  const RunOptions run = run_options(options);
+  const Exporter& exporter = exporter_of(options.text("to"), "--to");
+  const std::filesystem::path path = options.text("config");
+  std::filesystem::path out = options.text("out");
   if (!out.has_filename()) out = out.parent_path();  // for "folder/"
-  check_output_of(exporter, out, *options, run);
+  check_output_of(exporter, out, options, run);
   const OutputLock lock(out, run.lock);
-  const auto model = open_model(*options);
+  const auto model = open_model(options);
   const Json config = read_config(path);
   check_config_model(config, path, *model);
   check_method(exporter, path, config);
@@ -74,14 +71,14 @@ void run_export(Arguments arguments) {
                       .config = config,
                       .config_path = path,
                       .out = staged.path(),
-                      .type = *dtype_from_name(options->text("matrix-dtype")),
+                      .type = *dtype_from_name(options.text("matrix-dtype")),
                       .progress = [&](double done) { progress.update(done); }};
   Json result{{"to", exporter.name}, {"out", out.string()}};
   result.update(exporter.write(job));
   model->tensors().check_unchanged();
-  result.update(digests_of_configs(*options));
+  result.update(digests_of_configs(options));
   result.update(
-      Json{{"model_sha256", model->sha256()}, {"command", options->command()}, {"tool_version", kToolVersion}});
+      Json{{"model_sha256", model->sha256()}, {"command", options.command()}, {"tool_version", kToolVersion}});
   if (exporter.kind == StagedOutput::Kind::kFolder) {
     result["files"] = files_of_folder(staged.path());
     write_file_atomically(staged.path() / kExportRecord, dump_json(result) + "\n", false);
@@ -92,5 +89,9 @@ void run_export(Arguments arguments) {
     for (const Json& note : result.at("notes")) print_note("note: " + note.get<std::string>(), run.quiet);
   print_result(run, result, export_text(result));
 }
+
+}  // namespace
+
+const Subcommand kExportCommand{"export", export_options, run_export};
 
 }  // namespace kvs::inline cli

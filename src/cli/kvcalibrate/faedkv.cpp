@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <iostream>
 
 #include "calibrate/faedkv/figures.h"
 #include "calibrate/faedkv/options.h"
@@ -9,19 +8,6 @@
 
 namespace kvs::inline cli {
 namespace {
-
-/// Returns the FLOPs of the maximum number of passes, plus two passes for each document: the unchanged model, and all
-/// layers cut to their best chunks.
-double ablation_flops(const AblationPlan& plan, const ModelConfig& model, std::size_t documents) {
-  const double scored = static_cast<double>(plan.setup.tokens - plan.setup.first_scored());
-  const auto past = static_cast<double>(plan.setup.first_scored());
-  double layers = 0;
-  for (const std::size_t layer : plan.layers)
-    layers +=
-        static_cast<double>(model.layers() - layer) * layer_flops(model, scored, past) + head_flops(model, scored);
-  return static_cast<double>(plan.max_passes(documents)) * layers / static_cast<double>(plan.layers.size()) +
-         static_cast<double>(2 * documents) * forward_flops(model, static_cast<double>(plan.setup.tokens));
-}
 
 std::vector<std::filesystem::path> ablation_figure_paths(const std::filesystem::path& out, bool sweep) {
   std::vector<std::filesystem::path> files;
@@ -39,42 +25,35 @@ AblationTable run_passes(AblationForward& forward, const AblationPlan& plan, Run
 }
 
 OptionTable faedkv_table() {
-  OptionTable table(
-      "kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
-      "Ablates each chunk of each layer's spectrum and keeps, per layer, those whose loss hurts most. With --budget: "
-      "chooses recent tokens and chunks, of keys and values apart, for so many bytes; with --per-layer-rounds for each "
-      "layer.",
-      {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
-       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
-       "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
-       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
-       "--out faedkv.json",
-       "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --per-layer-rounds 1 "
-       "--out faedkv.json"});
+  OptionTable table("kvcalibrate faedkv --model PATH --text PATH --out FILE [options]",
+                    "Ablates the spectral chunks of every layer and keeps those whose removal raises the loss most. "
+                    "With --budget: chooses recent tokens, chunks of keys and chunks of values for a byte budget. With "
+                    "--per-layer-rounds: chooses them for each layer.",
+                    {"kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 8 --out faedkv.json",
+                     "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --protocol in-place --chunks 8 "
+                     "--sweep 4,8,16,22 --dtype bf16 --out faedkv.json",
+                     "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --documents 16 --passes 5000 "
+                     "--out faedkv.json",
+                     "kvcalibrate faedkv --model SmolLM2.gguf --text book.txt --budget 50% --per-layer-rounds 1 "
+                     "--out faedkv.json"});
   add_faedkv_options(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  add_seed_option(table, "with --passes, --confidence or --budget: of the order of documents");
+  add_model_run_options(table, true);
+  add_seed_option(table, "with --passes, --confidence or --budget: seed of the random order of documents");
   return table;
 }
 
-}  // namespace
-
-void run_faedkv(Arguments arguments) {
-  const auto options = faedkv_table().parse(arguments, std::cout);
-  if (!options) return;
-  if (asks_for_budget(*options)) return run_budget("faedkv", *options);
-  const std::filesystem::path out = options->text("out");
-  Run run(*options);
+void run_faedkv(const Options& options) {
+  if (asks_for_budget(options)) return run_budget("faedkv", options);
+  const std::filesystem::path out = options.text("out");
+  Run run(options);
   run.take_outputs({.main = out,
-                    .others = ablation_figure_paths(out, options->has("sweep")),
+                    .others = ablation_figure_paths(out, options.has("sweep")),
                     .kind = RunOutputs::Kind::kConfig,
                     .state = RunOutputs::State::kJournal});
   run.open_model();
   run.read_texts();
   if (run.is_finished()) return;
-  const FaedkvPlan plan = faedkv_plan(*options, run.config().layers(), run.documents().size(), run.tokens());
+  const FaedkvPlan plan = faedkv_plan(options, run.config().layers(), run.documents().size(), run.tokens());
   if (plan.race && run.documents().size() == 1) run.note("one document has no interval, so no chunk can be decided");
   run.load();
   run.print_estimate({.flops = ablation_flops(plan, run.config(), run.documents().size()),
@@ -93,5 +72,9 @@ void run_faedkv(Arguments arguments) {
                   {{"ablation", to_json(found.ablation)}}, run.provenance(), to_json(found.quality), {});
   run.finish(config, to_text(found), [&] { return faedkv_figures(plan, found, run.documents(), run.decoder(), *ops); });
 }
+
+}  // namespace
+
+const Subcommand kFaedkvCommand{"faedkv", faedkv_table, run_faedkv, true};
 
 }  // namespace kvs::inline cli

@@ -1,15 +1,14 @@
-#include <iostream>
 #include <optional>
 
-#include "calibrate/config/config.h"
-#include "cli/kvcalibrate/cache_choice.h"
+#include "calibrate/cache_options.h"
+#include "calibrate/method_help.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "core/utf8.h"
-#include "eval/cache_quality.h"
 #include "eval/generation.h"
 #include "io/finite.h"
 #include "model/model_json.h"
+#include "results/evaluation.h"
 #include "results/generation.h"
 #include "run/progress.h"
 #include "run/run.h"
@@ -22,24 +21,24 @@ namespace {
 
 constexpr std::int64_t kMaxTokens = 1 << 24;
 constexpr const char* kPromptBosHelp =
-    "the model's begin-of-sequence token before the prompt; auto: where the model's files ask for it";
+    "put the begin-of-sequence token before the prompt; auto: if the model's files ask for it";
 
 OptionTable generate_options() {
-  OptionTable table(
-      "kvcalibrate generate --model PATH --prompt TEXT [--config FILE | --method NAME …] [options]",
-      "Continues a prompt with the most probable tokens and a cache at work, to see what a method does to "
-      "text. Nothing stops it before --max-new-tokens.\n" +
-          cache_method_lines(),
-      {"kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --max-new-tokens 64",
-       "kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --method freqkv --set "
-       "cache_size=32 --json"});
-  table.value("prompt", "TEXT", "what is continued; special tokens in it are parsed")
+  OptionTable table("kvcalibrate generate --model PATH --prompt TEXT [--config FILE | --method NAME …] [options]",
+                    "Continues a prompt with the most probable tokens and a compressed cache. Generates exactly "
+                    "--max-new-tokens tokens.\n" +
+                        cache_method_lines(),
+                    {"kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --max-new-tokens 64",
+                     "kvcalibrate generate --model SmolLM2.gguf --prompt 'Light is' --method freqkv --set "
+                     "cache_size=32 --json"});
+  table.value("prompt", "TEXT", "the text to continue; special tokens in it are parsed")
       .required()
       .value("max-new-tokens", "N", "tokens to generate", "64")
       .formerly("tokens")
       .from(1, kMaxTokens)
       .value("bos", "auto|on|off", kPromptBosHelp, "auto");
   add_cache_options(table, &kFullMethod);
+  add_other_weights(table);
   add_model_options(table);
   add_report_options(table);
   return table;
@@ -112,19 +111,15 @@ GenerationResult result_of(const GenerationPlan& plan, const Generation& made, c
   return result;
 }
 
-}  // namespace
-
-void run_generate(Arguments arguments) {
-  const auto options = generate_options().parse(arguments, std::cout);
-  if (!options) return;
-  check_prompt(*options);
-  Run run(*options);
+void run_generate(const Options& options) {
+  check_prompt(options);
+  Run run(options);
   run.open_model();
-  CacheChoice choice = choose_cache(*options, run.model(), &kFullMethod);
+  CacheChoice choice = choose_cache(options, run.model(), &kFullMethod);
   const auto tokenizer = load_tokenizer(run.model(), run.settings());
-  const GenerationPlan plan = make_plan(*options, std::move(choice), *tokenizer);
+  const GenerationPlan plan = make_plan(options, std::move(choice), *tokenizer);
   run.load();
-  Cache cache = cache_maker(plan.choice, run.session(), plan.tokens())();
+  Cache cache = cache_maker(plan.choice, run.backend(), run.config(), plan.tokens())();
   TextStream stream(*tokenizer);
   const bool json = run.settings().json;
   const Generation made = generate(run.decoder(), cache, plan.prompt, plan.count, [&](std::int32_t id) {
@@ -136,5 +131,9 @@ void run_generate(Arguments arguments) {
   stream.end(text);
   print_note(summary(plan, made), run.quiet());
 }
+
+}  // namespace
+
+const Subcommand kGenerateCommand{"generate", generate_options, run_generate};
 
 }  // namespace kvs::inline cli

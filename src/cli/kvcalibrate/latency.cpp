@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
-#include <optional>
 
-#include "cli/kvcalibrate/cache_choice.h"
+#include "calibrate/cache_options.h"
+#include "calibrate/method_help.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/cache_quality.h"
@@ -40,24 +39,23 @@ void check_latency_options(const Options& options) {
 OptionTable latency_options() {
   OptionTable table(
       "kvcalibrate latency --model PATH --text PATH --cache \"NAME [NAME=VALUE …]\" … [options]",
-      "Times prefill and decoding per token by length, the full cache and others taking turns.\n" +
+      "Measures the time of prefill and of decoding per token for several lengths. The full cache and the other caches "
+      "take turns.\n" +
           cache_method_lines(),
       {"kvcalibrate latency --model SmolLM2.gguf --text book.txt --window 2064 --lengths 512,1024,2048 --cache "
        "\"freqkv cache_size=512\" \"lagkv ratio=0.25\" --out latency.json",
        "kvcalibrate latency --model SmolLM2.gguf --text book.txt --config elitekv.json"});
-  table.list("cache", "CACHE", "a method with its parameters, as one word; may repeat")
-      .list("config", "FILE", "a config of a method of the list above, of elitekv or of transform; may repeat")
-      .value("lengths", "LIST", "tokens of the prefill, within --window", "256,512,992")
+  table.list("cache", "CACHE", "a method with its parameters, quoted as one word; may repeat")
+      .list("config", "FILE", "a config of any method; may repeat")
+      .value("lengths", "LIST", "tokens of the prefill, at most --window with the decoded tokens", "256,512,992")
       .from(1, kLongestRun)
-      .value("decode", "N", "tokens that follow one at a time", "16")
+      .value("decode", "N", "tokens to decode after the prefill, one at a time", "16")
       .from(1, kLongestRun)
-      .value("repeats", "N", "of each measurement, after one that does not count", "5")
+      .value("repeats", "N", "repeats of each measurement, after one warm-up", "5")
       .from(1, kMaxRepeats)
-      .value("out", "FILE", "also write the JSON result here, and the figure beside it");
+      .value("out", "FILE", "also write the JSON result to FILE, and the figure next to it");
   add_other_weights(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, false);
+  add_model_run_options(table, false);
   table.check(check_latency_options);
   return table;
 }
@@ -75,17 +73,9 @@ std::vector<std::pair<std::string, CacheChoice>> choose_caches(const Options& op
 std::vector<TimedCache> timed_caches(std::span<const std::pair<std::string, CacheChoice>> choices, const Run& run,
                                      std::size_t tokens) {
   std::vector<TimedCache> caches;
-  for (const auto& [words, choice] : choices) caches.push_back({words, cache_maker(choice, run.session(), tokens)});
+  for (const auto& [words, choice] : choices)
+    caches.push_back({words, cache_maker(choice, run.backend(), run.config(), tokens)});
   return caches;
-}
-
-Estimate estimate_of(const LatencyPlan& plan, std::size_t caches, const Run& run) {
-  const std::size_t tokens = plan.lengths.back() + plan.decode;
-  Estimate estimate{.memory_bytes = session_memory(run.session(), tokens) + 4 * full_cache_bytes(run.config(), tokens)};
-  for (const std::size_t length : plan.lengths)
-    estimate.flops += static_cast<double>(caches * (plan.repeats + 1)) *
-                      forward_flops(run.config(), static_cast<double>(length + plan.decode));
-  return estimate;
 }
 
 std::vector<std::vector<LatencyCell>> measure(const LatencyPlan& plan, const std::vector<TimedCache>& caches,
@@ -102,24 +92,22 @@ std::string heading(const Run& run, const LatencyPlan& plan) {
          std::string(run.backend().device()) + " · medians of " + std::to_string(plan.repeats);
 }
 
-}  // namespace
-
-void run_latency(Arguments arguments) {
-  const auto options = latency_options().parse(arguments, std::cout);
-  if (!options) return;
-  const LatencyPlan plan = make_plan(*options);
+void run_latency(const Options& options) {
+  const LatencyPlan plan = make_plan(options);
   const std::size_t tokens = plan.lengths.back() + plan.decode;
-  Run run(*options);
-  if (options->has("out")) {
-    const std::filesystem::path out = options->text("out");
+  Run run(options);
+  if (options.has("out")) {
+    const std::filesystem::path out = options.text("out");
     run.take_outputs({.main = out, .others = figure_paths(out, "")});
   }
   run.open_model();
-  const auto choices = choose_caches(*options, run.model());
+  const auto choices = choose_caches(options, run.model());
   run.read_texts();
   run.load();
   const std::vector<TimedCache> caches = timed_caches(choices, run, tokens);
-  run.print_estimate(estimate_of(plan, caches.size(), run));
+  run.print_estimate(
+      {.flops = latency_flops(plan, caches.size(), run.config()),
+       .memory_bytes = session_memory(run.session(), tokens) + 4 * full_cache_bytes(run.config(), tokens)});
   LatencyResult result = latency_result(plan, caches, measure(plan, caches, run));
   result.head = run.result_head("kvspectrum-latency", tokens);
   result.inputs = run.input_digests();
@@ -129,5 +117,9 @@ void run_latency(Arguments arguments) {
     return RunFigures{{"", latency_chart(heading(run, plan), result)}};
   });
 }
+
+}  // namespace
+
+const Subcommand kLatencyCommand{"latency", latency_options, run_latency};
 
 }  // namespace kvs::inline cli

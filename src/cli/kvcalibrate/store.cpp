@@ -1,6 +1,5 @@
 #include <array>
 #include <filesystem>
-#include <iostream>
 
 #include "calibrate/budget/options.h"
 #include "calibrate/config/config.h"
@@ -18,20 +17,20 @@ constexpr std::array<std::string_view, 2> kScaleOptions{"fp8-scale", "per"};
 OptionTable type_options() {
   OptionTable table(
       "kvcalibrate store --model PATH --text PATH --out FILE [options]",
-      "Measures the scales of an fp8 cache: of each layer's keys after RoPE and of its values. With --budget: chooses "
-      "llama.cpp's kinds for so many bytes, keys and values apart.",
+      "Measures the scales of an fp8 cache for each layer's keys after RoPE and for its values. With --budget: chooses "
+      "llama.cpp's storage types of keys and of values for a byte budget.",
       {"kvcalibrate store --model SmolLM2.gguf --text book.txt --documents 8 --out fp8.json",
        "kvcalibrate store --model llama/ --text book.txt --fp8-scale ema --per head --out fp8.json",
        "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --per-layer-rounds 1 --out q.json"});
   table.value("out", "FILE", "the config to write")
       .required()
       .value("fp8-scale", "max|ema",
-             "from the largest magnitude of all documents, or from a moving average of each document's", "max")
-      .value("per", "layer|head", "one scale for a layer, or one for each of its KV heads", "layer");
+             "scale from the largest magnitude in all documents (max) or from a moving average of each document's "
+             "largest (ema)",
+             "max")
+      .value("per", "layer|head", "one scale per layer, or one per KV head", "layer");
   add_budget_options(table, "full");
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
+  add_model_run_options(table, true);
   table.check([](const Options& options) {
     const std::array<std::string_view, 1> budget{"budget"}, resume{"resume"};
     (void)has_budget(options, kScaleOptions);
@@ -52,15 +51,11 @@ ScalesPlan scales_plan(const Options& options) {
           options.choice("per", kGroups) == "head"};
 }
 
-}  // namespace
-
-void run_store(Arguments arguments) {
-  const auto options = type_options().parse(arguments, std::cout);
-  if (!options) return;
-  if (has_budget(*options, kScaleOptions)) return run_budget("full", *options);
-  const auto [rule, by_head] = scales_plan(*options);
-  const std::filesystem::path out = options->text("out");
-  Run run(*options);
+void run_store(const Options& options) {
+  if (has_budget(options, kScaleOptions)) return run_budget("full", options);
+  const auto [rule, by_head] = scales_plan(options);
+  const std::filesystem::path out = options.text("out");
+  Run run(options);
   run.take_outputs({.main = out, .kind = RunOutputs::Kind::kConfig});
   run.open_model();
   run.read_texts();
@@ -77,5 +72,9 @@ void run_store(Arguments arguments) {
                                   run.provenance(), Json::object(), {});
   run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.layers()) + " layers\n");
 }
+
+}  // namespace
+
+const Subcommand kStoreCommand{"store", type_options, run_store};
 
 }  // namespace kvs::inline cli

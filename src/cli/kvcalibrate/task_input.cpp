@@ -71,23 +71,7 @@ Questions questions_of(const Run& run, const Tokenizer& tokenizer) {
   return questions;
 }
 
-}  // namespace
-
-void add_question_options(OptionTable& table) {
-  table.group("Tasks")
-      .value("task", "NAME", "ask questions: a task of the list above, or a FILE.jsonl")
-      .value("lengths", "LIST", "tokens of a question with its answer", "1024")
-      .from(1, kLongestQuestion)
-      .value("depths", "LIST", "of passkey and needle: where they are hidden, in percent", "0,25,50,75,100")
-      .from(0, 100)
-      .value("samples", "N", "questions of each length and depth", "1")
-      .from(1, kMaxSamples)
-      .value("answer-tokens", "N", "most tokens of an answer (default: the task's; 32 of a file's)")
-      .from(1, kMaxSamples)
-      .check([](const Options& options) { require_partner(options, {"seed"}, {"task"}); });
-  add_seed_option(table, "of what questions are made of");
-}
-
+/// Refuses an unknown --task, and options that the task does not have.
 void check_question_options(const Options& options, TextUse text) {
   if (is_json_lines(options.text("task"))) {
     const std::string file = "a --task of a file's questions";
@@ -106,6 +90,27 @@ void check_question_options(const Options& options, TextUse text) {
   }
   if (!takes_haystack(task)) refuse_options(options, kHaystackOptions, beside);
   require_partner(options, std::span(kHaystackOptions).subspan(1), std::span(kHaystackOptions).first(1));
+}
+
+}  // namespace
+
+void add_question_options(OptionTable& table, TextUse text) {
+  table.group("Tasks")
+      .value("task", "NAME", "ask the questions of a task that eval --help lists, or of a FILE.jsonl")
+      .value("lengths", "LIST", "tokens of a question and its answer together", "1024")
+      .from(1, kLongestQuestion)
+      .value("depths", "LIST", "passkey and needle: position of the hidden item in the text, in percent",
+             "0,25,50,75,100")
+      .from(0, 100)
+      .value("samples", "N", "questions per length and depth", "1")
+      .from(1, kMaxSamples)
+      .value("answer-tokens", "N", "maximum number of tokens of an answer (default: the task's; 32 for a file)")
+      .from(1, kMaxSamples)
+      .check([text](const Options& options) {
+        require_partner(options, {"lengths", "depths", "samples", "answer-tokens", "seed"}, {"task"});
+        if (options.has("task")) check_question_options(options, text);
+      });
+  add_seed_option(table, "seed of the random parts of questions");
 }
 
 std::string task_lines() {

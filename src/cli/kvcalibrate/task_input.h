@@ -13,10 +13,8 @@ enum class TextUse {
   kHaystack,  // the text in which items are hidden
   kScored,    // the text in which items are hidden, and which is scored
 };
-/// Adds --task, --lengths, --depths, --samples and --answer-tokens.
-void add_question_options(OptionTable& table);
-/// Rejects an unknown --task, and options that the task does not have. @throws Error kUsage
-void check_question_options(const Options& options, TextUse text = TextUse::kHaystack);
+/// Adds --task, --lengths, --depths, --samples, --answer-tokens and --seed.
+void add_question_options(OptionTable& table, TextUse text);
 /// Returns one line for each task.
 std::string task_lines();
 

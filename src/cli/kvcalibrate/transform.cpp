@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 
 #include "calibrate/transform/config_file.h"
 #include "calibrate/transform/cost.h"
@@ -16,14 +15,12 @@ namespace {
 
 OptionTable transform_options() {
   OptionTable table("kvcalibrate transform --model PATH --text PATH --budget SIZE --out FILE [options]",
-                    "A transform coder for the whole cache: bases, bits and quantisers under one budget of bytes.",
+                    "Fits a transform coder for the whole cache to a byte budget: bases, bits and quantisers.",
                     {"kvcalibrate transform --model SmolLM2.gguf --text book.txt --window 512 --documents 16 "
                      "--budget 12.5% --out transform.json"});
   add_transform_options(table);
   add_other_weights(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
+  add_model_run_options(table, true);
   table.check(check_transform_options);
   return table;
 }
@@ -36,13 +33,9 @@ Estimate estimate_of(const TransformGeometry& geometry, const TransformPlan& pla
           .coded_values = transform_coded_values(geometry, text)};
 }
 
-}  // namespace
-
-void run_transform(Arguments arguments) {
-  const auto options = transform_options().parse(arguments, std::cout);
-  if (!options) return;
-  const std::filesystem::path out = options->text("out");
-  Run run(*options);
+void run_transform(const Options& options) {
+  const std::filesystem::path out = options.text("out");
+  Run run(options);
   run.take_outputs({.main = out,
                     .others = {sibling_path(out, ".safetensors")},
                     .kind = RunOutputs::Kind::kConfig,
@@ -51,8 +44,8 @@ void run_transform(Arguments arguments) {
   run.read_texts();
   add_decompositions(run.identity());
   if (run.is_finished()) return;
-  const TransformGeometry geometry = planned_geometry(*options, run.config(), run.tokens());
-  TransformPlan plan = transform_plan(*options, run.model(), geometry, run.tokens());
+  const TransformGeometry geometry = planned_geometry(options, run.config(), run.tokens());
+  TransformPlan plan = transform_plan(options, run.model(), geometry, run.tokens());
   TransformMoments moments = transform_moments(run.model(), geometry);
   run.load();
   run.print_estimate(estimate_of(geometry, plan, run));
@@ -70,5 +63,9 @@ void run_transform(Arguments arguments) {
   run.remove_state();
   run.print(config, transform_summary(found, quality));
 }
+
+}  // namespace
+
+const Subcommand kTransformCommand{"transform", transform_options, run_transform};
 
 }  // namespace kvs::inline cli

@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <iostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "core/nearest.h"
 #include "io/file.h"
 #include "run/capture_job.h"
-#include "run/kept_state.h"
 #include "run/progress.h"
 #include "states/capture_run.h"
 
@@ -17,9 +15,8 @@ namespace kvs::inline cli {
 namespace {
 
 StateSet states_of(const Options& options) {
-  const std::vector<std::string> names = options.words("states");
   StateSet states;
-  for (const std::string& name : names) {
+  for (const std::string& name : options.words("states")) {
     const auto kind = state_kind_from_name(name);
     if (!kind)
       throw Error(ErrorCode::kUsage, "--states",
@@ -27,9 +24,6 @@ StateSet states_of(const Options& options) {
                       did_you_mean(name, std::vector<std::string>{"q_pre", "k_pre", "k_post", "v"}));
     states.insert(*kind);
   }
-  if (states.size() != names.size())
-    throw Error(ErrorCode::kUsage, "--states",
-                "found '" + options.text("states") + "', expected each state at most once");
   return states;
 }
 
@@ -41,17 +35,15 @@ OptionTable capture_options() {
                      "--state-dtype bf16 --out book.h5"});
   table.value("out", "FILE", "the capture to write")
       .required()
-      .value("states", "LIST", "any of q_pre,k_pre,k_post,v", "k_pre,v")
-      .value("layers", "LAYERS", "such as 0,14-16", "all")
+      .value("states", "LIST", "states to store: any of q_pre,k_pre,k_post,v", "k_pre,v")
+      .value("layers", "LAYERS", "layers to store, such as 0,14-16", "all")
       .value("state-dtype", "f32|f16|bf16", "type of the stored states", "f32")
       .formerly("store")
-      .value("parts", "N", "N files instead of one, OUT-00001-of-0000N.h5 and so on, which kvspectrum merge joins")
+      .value("parts", "N", "write N files instead of one: OUT-00001-of-0000N.h5 and so on; kvspectrum merge joins them")
       .formerly("split")
       .from(1, kMaxSplitParts)
       .check([](const Options& options) { (void)states_of(options); });
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
+  add_model_run_options(table, true);
   return table;
 }
 
@@ -125,18 +117,14 @@ void print_capture(const Run& run, const CaptureHeader& header, std::span<const 
                         " tokens, " + human_bytes(static_cast<double>(bytes)) + "\n");
 }
 
-}  // namespace
-
-void run_capture(Arguments arguments) {
-  const auto options = capture_options().parse(arguments, std::cout);
-  if (!options) return;
-  const std::filesystem::path out = options->text("out");
-  CaptureSplit split = split_of(*options);
-  Run run(*options);
+void run_capture(const Options& options) {
+  const std::filesystem::path out = options.text("out");
+  CaptureSplit split = split_of(options);
+  Run run(options);
   const auto files = check_files(split, out, run);
   const OutputLock lock(out, run.settings().lock && split.parts == 0);
   run.open_model();
-  (void)options->indices("layers", run.config().layers());  // checked before the texts are read
+  (void)options.indices("layers", run.config().layers());  // checked before the texts are read
   run.read_texts();
   split.documents = run.documents().size();
   const CaptureJob job = make_job(run, split);
@@ -146,5 +134,9 @@ void run_capture(Arguments arguments) {
   const std::size_t found = split.parts > 0 ? capture_parts(run, job, split, out) : capture_whole(run, job, out);
   if (run.is_root()) print_capture(run, job.header, files, found);
 }
+
+}  // namespace
+
+const Subcommand kCaptureCommand{"capture", capture_options, run_capture, true};
 
 }  // namespace kvs::inline cli

@@ -1,17 +1,17 @@
 #pragma once
 
-#include "options/options.h"
+#include "run/program.h"
 
 namespace kvs::inline cli {
 
-void run_capture(Arguments arguments);
-void run_info(Arguments arguments);
-void run_merge(Arguments arguments);
-void run_perturb(Arguments arguments);
-void run_report(Arguments arguments);
-void run_retain(Arguments arguments);
-void run_scores(Arguments arguments);
-void run_spectrum(Arguments arguments);
-void run_verify(Arguments arguments);
+extern const Subcommand kInfoCommand;
+extern const Subcommand kCaptureCommand;
+extern const Subcommand kSpectrumCommand;
+extern const Subcommand kPerturbCommand;
+extern const Subcommand kRetainCommand;
+extern const Subcommand kScoresCommand;
+extern const Subcommand kReportCommand;
+extern const Subcommand kMergeCommand;
+extern const Subcommand kVerifyCommand;
 
 }  // namespace kvs::inline cli

@@ -1,10 +1,7 @@
 #include <filesystem>
-#include <iostream>
-#include <optional>
 #include <vector>
 
 #include "cli/kvspectrum/commands.h"
-#include "run/estimate.h"
 #include "run/interruption.h"
 #include "run/outputs.h"
 #include "run/progress.h"
@@ -16,10 +13,10 @@ namespace {
 
 OptionTable merge_options() {
   OptionTable table("kvspectrum merge FILE … --out FILE [options]",
-                    "Joins the parts that kvspectrum capture --parts has written into one capture, the bytes of a run "
-                    "without --parts. The parts stay.",
+                    "Joins the parts of kvspectrum capture --parts into one capture. The capture has the bytes of a "
+                    "run without --parts. The parts stay on disk.",
                     {"kvspectrum merge book-*.h5 --out book.h5"});
-  table.positionals("FILE", "every part, in any order").value("out", "FILE", "the capture to write").required();
+  table.positionals("FILE", "all parts, in any order").value("out", "FILE", "the capture to write").required();
   add_run_options(table, true);
   return table;
 }
@@ -34,15 +31,11 @@ CaptureHeader merge(const std::vector<std::filesystem::path>& files, const std::
                         });
 }
 
-}  // namespace
-
-void run_merge(Arguments arguments) {
-  const auto options = merge_options().parse(arguments, std::cout);
-  if (!options) return;
-  const RunOptions run = run_options(*options);
-  const std::filesystem::path out = options->text("out");
-  const std::vector<std::filesystem::path> files(options->list("FILE").begin(), options->list("FILE").end());
-  check_inputs_spared(std::span(&out, 1), *options);
+void run_merge(const Options& options) {
+  const RunOptions run = run_options(options);
+  const std::filesystem::path out = options.text("out");
+  const std::vector<std::filesystem::path> files(options.list("FILE").begin(), options.list("FILE").end());
+  check_inputs_spared(std::span(&out, 1), options);
   const CaptureHeader header = merge(files, out, run);
   const auto bytes = capture_bytes(header);
   print_result(run, {{"out", out.string()}, {"parts", files.size()}, {"documents", header.documents}, {"bytes", bytes}},
@@ -50,5 +43,9 @@ void run_merge(Arguments arguments) {
                    std::to_string(header.tokens) + " tokens from " + std::to_string(files.size()) + " parts, " +
                    human_bytes(static_cast<double>(bytes)) + "\n");
 }
+
+}  // namespace
+
+const Subcommand kMergeCommand{"merge", merge_options, run_merge};
 
 }  // namespace kvs::inline cli

@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <iostream>
 #include <sstream>
 
 #include "analyzers/perturbed_documents.h"
@@ -18,21 +17,19 @@ constexpr std::size_t kSpareShare = 16;  // a perturbed version may lose 1/16 of
 
 OptionTable perturb_options() {
   OptionTable table("kvspectrum perturb --model PATH --text PATH --out FILE [options]",
-                    "How much a few synonyms change the low and the high frequencies of keys and values: each document "
-                    "is run twice, as it is and with some of its words replaced.",
+                    "Measures how much a few synonyms change the low and the high frequencies of keys and values. Runs "
+                    "each document twice: unchanged, and with some words replaced.",
                     {"kvspectrum perturb --model SmolLM2.gguf --text book.txt --documents 100 --out perturb.json"});
-  table.value("out", "FILE", "the JSON result; the figure goes beside it")
+  table.value("out", "FILE", "the JSON result; the figure is written next to it")
       .required()
-      .value("share", "SHARE", "of the words, replaced by synonyms", "0.01")
-      .value("compared-tokens", "N", "both versions are cut to so many (default: 15/16 of --window)")
+      .value("share", "SHARE", "share of the words to replace by synonyms", "0.01")
+      .value("compared-tokens", "N", "length to which both versions are cut (default: 15/16 of --window)")
       .formerly("tokens")
       .from(4)
-      .value("layers", "LAYERS", "such as 0,14-16", "all")
-      .value("wordnet", "DIR", "WordNet's database", WordNet::kDebianFolder);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  add_seed_option(table, "of the words and synonyms that are drawn");
+      .value("layers", "LAYERS", "layers to compare, such as 0,14-16", "all")
+      .value("wordnet", "DIR", "folder of WordNet's database", WordNet::kDebianFolder);
+  add_model_run_options(table, true);
+  add_seed_option(table, "seed of the random choice of words and synonyms");
   table.check([](const Options& options) {
     refuse_options(options, {"tokens-file"}, "words to replace");
     if (options.has("compared-tokens"))
@@ -91,21 +88,17 @@ std::string heading(const PerturbationResult& result, std::size_t documents) {
   return text.str();
 }
 
-}  // namespace
-
-void run_perturb(Arguments arguments) {
-  const auto options = perturb_options().parse(arguments, std::cout);
-  if (!options) return;
-  const std::filesystem::path out = options->text("out");
-  Run run(*options);
+void run_perturb(const Options& options) {
+  const std::filesystem::path out = options.text("out");
+  Run run(options);
   run.take_outputs({.main = out, .others = figure_paths(out, ""), .state = RunOutputs::State::kJournal});
-  const WordNet wordnet(options->text("wordnet"));
+  const WordNet wordnet(options.text("wordnet"));
   run.open_model();
   run.read_texts();
   run.identity()["wordnet_sha256"] = wordnet.sha256();
   if (run.is_finished()) return;
   const PerturbationPlan plan = make_plan(run);
-  const auto layers = options->indices("layers", run.config().layers());
+  const auto layers = options.indices("layers", run.config().layers());
   Versions versions = make_versions(run, plan, wordnet);
   run.load();
   const std::size_t documents = versions.documents.size();
@@ -130,5 +123,9 @@ void run_perturb(Arguments arguments) {
     return RunFigures{{"", perturbation_chart(heading(result, documents), result)}};
   });
 }
+
+}  // namespace
+
+const Subcommand kPerturbCommand{"perturb", perturb_options, run_perturb};
 
 }  // namespace kvs::inline cli

@@ -1,13 +1,10 @@
 #include <array>
 #include <filesystem>
-#include <iostream>
 
 #include "analyzers/retention.h"
 #include "calibrate/common/ablation_options.h"
 #include "calibrate/faedkv/retained_chunks.h"
 #include "cli/kvspectrum/commands.h"
-#include "core/checked.h"
-#include "core/error.h"
 #include "run/progress.h"
 #include "run/run.h"
 
@@ -17,40 +14,27 @@ namespace {
 /// Options whose values a config defines.
 constexpr std::array<std::string_view, 5> kConfigOptions{"sinks", "recent", "transform", "key-space", "layers"};
 
-std::vector<double> shares_of(const Options& options) {
-  std::vector<double> shares;
-  for (const std::string& word : options.words("kept-shares")) {
-    const auto share = parse_real(word);
-    if (!share || !(*share > 0 && *share <= 1))
-      throw Error(ErrorCode::kUsage, "--kept-shares", "found '" + word + "', expected shares above 0 and at most 1");
-    shares.push_back(*share);
-  }
-  return shares;
-}
-
 OptionTable retain_options() {
   OptionTable table(
       "kvspectrum retain --model PATH --text PATH --out FILE [options]",
-      "Perplexity of models that keep only the lowest or the highest frequencies of their keys, their "
-      "values, or both, against the share that is kept.",
+      "Measures perplexity when only the lowest or the highest frequencies are kept. Filters keys, values, or both, "
+      "for several kept shares.",
       {"kvspectrum retain --model SmolLM2.gguf --text book.txt --documents 8 --out retain.json",
        "kvspectrum retain --model SmolLM2.gguf --text book.txt --protocol in-place --kept-shares 0.5,0.25 "
        "--out retain.json",
        "kvspectrum retain --model SmolLM2.gguf --text book.txt --config faedkv.json --out chunks.json"});
-  table.value("out", "FILE", "the JSON result; the figure goes beside it")
+  table.value("out", "FILE", "the JSON result; the figure is written next to it")
       .required()
-      .value("kept-shares", "LIST", "shares of the bins that are kept", "0.9,0.75,0.5,0.25,0.1")
+      .value("kept-shares", "SHARES", "shares of the frequency bins to keep", "0.9,0.75,0.5,0.25,0.1")
       .formerly("keep")
       .value("config", "FILE",
-             "a faedkv config: whole chunks of its grid are kept, the lowest, the highest, and those of the largest Δ")
-      .value("layers", "LAYERS", "layers that are cut, such as 0,14-16", "all");
+             "a faedkv config; the run keeps whole chunks of its grid: the lowest, the highest, and those of the "
+             "largest Δ")
+      .value("layers", "LAYERS", "layers to filter, such as 0,14-16", "all");
   add_ablation_options(table, {.sinks = "4", .recent = "0", .transform = "dct", .key_space = "k_pre"});
   add_other_weights(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
+  add_model_run_options(table, true);
   table.check([](const Options& options) {
-    (void)shares_of(options);
     (void)ablation_setup(options, options.count("window", 2, 1 << 24));
     if (options.text("protocol") == "in-place")
       refuse_options(options, {"prefix", "sinks", "recent"}, "--protocol in-place");
@@ -62,21 +46,13 @@ OptionTable retain_options() {
 RetentionPlan make_plan(const Options& options, const ModelSource& source, std::size_t tokens) {
   RetentionPlan plan;
   plan.setup = ablation_setup(options, tokens);
-  plan.shares = shares_of(options);
+  plan.shares = options.shares("kept-shares");
   plan.layers = options.indices("layers", source.config().layers());
   if (options.has("config")) {
     retain_chunks_of(options.text("config"), source, plan);
     check_setup(plan.setup);
   }
   return plan;
-}
-
-double retention_flops(const RetentionPlan& plan, const ModelConfig& model, std::size_t documents) {
-  const auto tokens = static_cast<double>(plan.setup.tokens), past = static_cast<double>(plan.setup.first_scored());
-  const double variant =
-      static_cast<double>(model.layers()) * layer_flops(model, tokens - past, past) + head_flops(model, tokens - past);
-  return static_cast<double>(documents) *
-         (forward_flops(model, tokens) + static_cast<double>(plan.variants()) * variant);
 }
 
 Retention run_documents(const RetentionPlan& plan, Run& run) {
@@ -86,18 +62,14 @@ Retention run_documents(const RetentionPlan& plan, Run& run) {
   return retain(forward, plan, run.documents(), *run.journal(), progress.counter());
 }
 
-}  // namespace
-
-void run_retain(Arguments arguments) {
-  const auto options = retain_options().parse(arguments, std::cout);
-  if (!options) return;
-  const std::filesystem::path out = options->text("out");
-  Run run(*options);
+void run_retain(const Options& options) {
+  const std::filesystem::path out = options.text("out");
+  Run run(options);
   run.take_outputs({.main = out, .others = figure_paths(out, ""), .state = RunOutputs::State::kJournal});
   run.open_model();
   run.read_texts();
   if (run.is_finished()) return;
-  const RetentionPlan plan = make_plan(*options, run.model(), run.tokens());
+  const RetentionPlan plan = make_plan(options, run.model(), run.tokens());
   run.load();
   run.print_estimate({.flops = retention_flops(plan, run.config(), run.documents().size()),
                       .memory_bytes = ablation_memory(
@@ -114,5 +86,9 @@ void run_retain(Arguments arguments) {
     return RunFigures{{"", retention_chart(heading, result)}};
   });
 }
+
+}  // namespace
+
+const Subcommand kRetainCommand{"retain", retain_options, run_retain};
 
 }  // namespace kvs::inline cli

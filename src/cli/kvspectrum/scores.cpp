@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <iostream>
 #include <sstream>
 
 #include "calibrate/lagkv/token_scores.h"
@@ -31,25 +30,25 @@ LagkvOptions lagkv_options(const Options& options) {
 }
 
 OptionTable scores_options() {
-  OptionTable table("kvspectrum scores --model PATH --text PATH --out FILE [options]",
-                    "LagKV's scores of a document's tokens, and which of them it keeps, by layer and KV head.",
-                    {"kvspectrum scores --model SmolLM2.gguf --text book.txt --lag 64 --ratio 0.25 --out scores.json"});
-  table.value("out", "FILE", "the JSON result; the figure goes beside it")
+  OptionTable table(
+      "kvspectrum scores --model PATH --text PATH --out FILE [options]",
+      "Computes LagKV's scores of a document's tokens, by layer and KV head. Also finds the tokens that LagKV keeps.",
+      {"kvspectrum scores --model SmolLM2.gguf --text book.txt --lag 64 --ratio 0.25 --out scores.json"});
+  table.value("out", "FILE", "the JSON result; the figure is written next to it")
       .required()
-      .value("window-index", "N", "which of the text's windows", "0")
+      .value("window-index", "N", "index of the window in the text", "0")
       .formerly("document")
       .from(0)
-      .value("sinks", "S", "first tokens, which always stay", "16")
+      .value("sinks", "S", "first tokens, which LagKV always keeps", "16")
       .from(0, kMaxTokens)
-      .value("lag", "L", "tokens of a partition", "128")
+      .value("lag", "L", "tokens in a partition", "128")
       .from(1, kMaxTokens)
-      .value("ratio", "SHARE", "of a partition's tokens that stay", "0.25")
-      .value("variant", "lag|local", "states are scaled by the next partition's range or by their own", "lag")
-      .value("layers", "LAYERS", "such as 0,14-16", "all")
+      .value("ratio", "SHARE", "share of a partition's tokens that LagKV keeps", "0.25")
+      .value("variant", "lag|local", "scale states by the range of the next partition (lag) or of their own (local)",
+             "lag")
+      .value("layers", "LAYERS", "layers to score, such as 0,14-16", "all")
       .check([](const Options& options) { (void)lagkv_options(options); });
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, false);
+  add_model_run_options(table, false);
   return table;
 }
 
@@ -60,21 +59,17 @@ std::string heading(const TokenScoresResult& result) {
   return text.str();
 }
 
-}  // namespace
-
-void run_scores(Arguments arguments) {
-  const auto options = scores_options().parse(arguments, std::cout);
-  if (!options) return;
-  const LagkvOptions lagkv = lagkv_options(*options);
-  const std::filesystem::path out = options->text("out");
-  Run run(*options);
+void run_scores(const Options& options) {
+  const LagkvOptions lagkv = lagkv_options(options);
+  const std::filesystem::path out = options.text("out");
+  Run run(options);
   run.take_outputs({.main = out, .others = figure_paths(out, "")});
   run.open_model();
   run.read_texts();
   const auto last = static_cast<std::int64_t>(run.documents().size()) - 1;
-  const auto document = options->count("window-index", 0, last);
+  const auto document = options.count("window-index", 0, last);
   const std::vector<std::int32_t>& tokens = run.documents()[document];
-  const auto layers = options->indices("layers", run.config().layers());
+  const auto layers = options.indices("layers", run.config().layers());
   run.load();
   run.print_estimate({.flops = forward_flops(run.config(), static_cast<double>(tokens.size())),
                       .memory_bytes = session_memory(run.session(), tokens.size())});
@@ -85,12 +80,16 @@ void run_scores(Arguments arguments) {
                                                   .sinks = lagkv.sinks,
                                                   .lag = lagkv.lag,
                                                   .ratio = lagkv.ratio,
-                                                  .variant = options->text("variant"),
+                                                  .variant = options.text("variant"),
                                                   .layers = layers},
                                                  score_tokens(states, 0, layers, lagkv));
   run.finish(to_json(result), to_text(result), [&] {
     return RunFigures{{"", token_score_chart(heading(result), result, ScoreRows::kHeads)}};
   });
 }
+
+}  // namespace
+
+const Subcommand kScoresCommand{"scores", scores_options, run_scores};
 
 }  // namespace kvs::inline cli

@@ -2,10 +2,8 @@
 #include <array>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "analyzers/spectrum_report.h"
 #include "analyzers/spectrum_sums.h"
@@ -38,22 +36,21 @@ void check_spectrum_options(const Options& options) {
 OptionTable spectrum_options() {
   OptionTable table(
       "kvspectrum spectrum (--capture FILE | --model PATH --text PATH) --out-dir DIR [options]",
-      "Power spectra of keys and values along the token axis and what transforms save, per layer and per head.",
+      "Computes power spectra of keys and values along tokens, and the coding gain of transforms. The results are per "
+      "layer and per head.",
       {"kvspectrum spectrum --capture book.h5 --out-dir spectrum",
        "kvspectrum spectrum --model SmolLM2.gguf --text book.txt --documents 16 --transform dft --out-dir spectrum"});
   table.value("capture", "FILE", "a capture with k_pre and v; a missing k_post is recomputed")
-      .value("out-dir", "DIR", "where spectrum.h5, spectrum.json and the figures go")
+      .value("out-dir", "DIR", "folder for spectrum.h5, spectrum.json and the figures")
       .required()
-      .value("transform", "dct|dft", "along the token axis", "dct")
-      .value("sinks", "S", "first tokens left out in the second set of spectra", "4")
+      .value("transform", "dct|dft", "transform along the token axis", "dct")
+      .value("sinks", "S", "first tokens that the second set of spectra leaves out", "4")
       .from(0)
-      .value("gain", "on|off", "measure what transforms along tokens and across channels save", "on")
-      .value("layers", "LAYERS", "such as 0,14-16", "all")
+      .value("gain", "on|off", "measure the coding gain of transforms along tokens and across channels", "on")
+      .value("layers", "LAYERS", "layers to analyse, such as 0,14-16", "all")
       .flag("allow-incomplete", "use the committed documents of an unfinished capture")
       .flag("skip-corrupt", "leave out documents whose checksum does not match");
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
+  add_model_run_options(table, true);
   table.check(check_spectrum_options);
   return table;
 }
@@ -224,19 +221,15 @@ void write_report(const std::filesystem::path& folder, const SpectrumSums& sums,
   run.print(to_json(result), to_text(result));
 }
 
-}  // namespace
-
-void run_spectrum(Arguments arguments) {
-  const auto options = spectrum_options().parse(arguments, std::cout);
-  if (!options) return;
-  const Transform transform = options->text("transform") == "dct" ? Transform::kDct : Transform::kDft;
-  const std::filesystem::path folder = options->text("out-dir");
+void run_spectrum(const Options& options) {
+  const Transform transform = options.text("transform") == "dct" ? Transform::kDct : Transform::kDft;
+  const std::filesystem::path folder = options.text("out-dir");
   std::optional<OutputFolder> made;  // destroyed after the lock in this folder
-  Run run(*options);
-  check_inputs_spared(std::array{folder / "spectrum.h5", folder / "spectrum.json"}, *options);
+  Run run(options);
+  check_inputs_spared(std::array{folder / "spectrum.h5", folder / "spectrum.json"}, options);
   // The input is checked before any file is created.
   if (run.is_root()) OutputFolder::check(folder);
-  Input input = options->has("capture") ? open_capture(run) : open_live(run);
+  Input input = options.has("capture") ? open_capture(run) : open_live(run);
   if (run.is_root()) made.emplace(folder);
   run.take_outputs(outputs_of(folder, input, transform));
   if (run.is_finished()) return;
@@ -246,5 +239,9 @@ void run_spectrum(Arguments arguments) {
   const SpectrumSums sums = accumulate(empty, *input.source, run);
   if (run.is_root()) write_report(folder, sums, input, run);
 }
+
+}  // namespace
+
+const Subcommand kSpectrumCommand{"spectrum", spectrum_options, run_spectrum, true};
 
 }  // namespace kvs::inline cli

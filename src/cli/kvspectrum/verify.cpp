@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <iostream>
 
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
@@ -14,27 +13,31 @@ std::string sound_text(const std::filesystem::path& path, const Json& report) {
          " datasets have the checksums of the " + report.at("checked_against").get<std::string>() + "\n";
 }
 
-}  // namespace
-
-void run_verify(Arguments arguments) {
+OptionTable verify_options() {
   OptionTable table(
       "kvspectrum verify FILE [options]",
-      "Checks a capture's metadata digest and the CRC-32C of every dataset. Exit status 3 if any differs, or if "
-      "OUT.manifest.json, which holds them, is missing.",
+      "Checks every byte of a capture. Compares the digest of the metadata and the CRC-32C of every dataset with "
+      "OUT.manifest.json. The exit status is 3 if one differs or if the manifest is missing.",
       {"kvspectrum verify book.h5", "kvspectrum verify book.h5.partial --allow-incomplete --json"});
   table.positional("FILE", "the capture")
       .flag("allow-incomplete", "check the committed documents of an unfinished capture")
       .flag("json", "print the report as JSON on stdout");
-  const auto options = table.parse(arguments, std::cout);
-  if (!options) return;
-  const std::filesystem::path path = options->text("FILE");
+  return table;
+}
+
+void run_verify(const Options& options) {
+  const std::filesystem::path path = options.text("FILE");
   Json report;
   const auto damaged =
-      verify_capture(path, {.allow_incomplete = options->flag("allow-incomplete"), .skip_corrupt = false}, report);
-  print_result(run_options(*options), report, damaged == 0 ? sound_text(path, report) : "");
+      verify_capture(path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = false}, report);
+  print_result(run_options(options), report, damaged == 0 ? sound_text(path, report) : "");
   if (damaged > 0)
     throw Error(ErrorCode::kInput, path.string(),
                 "found " + std::to_string(damaged) + " damaged datasets, expected none");
 }
+
+}  // namespace
+
+const Subcommand kVerifyCommand{"verify", verify_options, run_verify};
 
 }  // namespace kvs::inline cli

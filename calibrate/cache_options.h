@@ -1,13 +1,12 @@
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "calibrate/cache_choice.h"
-#include "calibrate/method_help.h"
-#include "run/model_session.h"
+#include "model/model.h"
+#include "options/options.h"
 
-namespace kvs::inline cli {
+namespace kvs::inline calibrate {
 
 /// Adds --config, --method and --set. cache_method_lines() lists the methods.
 /// @param default_value  as in choose_cache()
@@ -24,7 +23,5 @@ CacheChoice choose_cache(const Options& options, const ModelSource& source, cons
 /// Returns the cache that an option's value names: "METHOD [NAME=VALUE …]".
 /// @throws the errors of choose_cache(), naming `option`.
 CacheChoice cache_of_words(const std::string& text, const std::string& option, const ModelSource& source);
-/// Returns cache_maker() on the session's backend. The function must not outlive the session.
-std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens);
 
-}  // namespace kvs::inline cli
+}  // namespace kvs::inline calibrate

@@ -1,4 +1,4 @@
-#include "cli/kvcalibrate/cache_choice.h"
+#include "calibrate/cache_options.h"
 
 #include <iterator>
 #include <sstream>
@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 
-namespace kvs::inline cli {
+namespace kvs::inline calibrate {
 namespace {
 
 /// Returns true if --method accepts the method.
@@ -72,14 +72,13 @@ void check_cache_words(const std::string& text, const std::string& option) {
 
 void add_cache_options(OptionTable& table, const Method* default_value) {
   table.value("config", "FILE", "a config of any method")
-      .value("method", "NAME", "a method of the list above; with --help its parameters")
+      .value("method", "NAME", "a method of the list above; with --help: prints its parameters")
       .describes([](const std::string& name) {
         const Method* const method = find_method(name);  // also accepts methods that need a config
         return method_help(method == nullptr ? named(name, "--method") : *method);
       })
-      .list("set", "NAME=VALUE", "parameters of --method, or instead of a --config's; may repeat")
+      .list("set", "NAME=VALUE", "parameters of --method, or replacements of parameters in --config; may repeat")
       .check([default_value](const Options& options) { check_cache_options(options, default_value); });
-  add_other_weights(table);
 }
 
 CacheChoice choose_cache(const Options& options, const ModelSource& source, const Method* default_value,
@@ -103,8 +102,4 @@ CacheChoice cache_of_words(const std::string& text, const std::string& option, c
   return choice;
 }
 
-std::function<Cache()> cache_maker(CacheChoice choice, const ModelSession& session, std::size_t tokens) {
-  return cache_maker(std::move(choice), *session.backend, session.config(), tokens);
-}
-
-}  // namespace kvs::inline cli
+}  // namespace kvs::inline calibrate

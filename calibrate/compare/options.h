@@ -1,21 +1,17 @@
 #pragma once
 
-#include <filesystem>
-#include <string>
 #include <vector>
 
-#include "calibrate/calibration.h"
 #include "calibrate/compare/calibrated_configurations.h"
 #include "calibrate/compare/grid.h"
 #include "options/options.h"
-#include "run/model_session.h"
 #include "run/text_input.h"
 
-namespace kvs::inline cli {
+namespace kvs::inline compare {
 
 // The values of the options of `kvcalibrate compare`. All functions throw Error kUsage naming the option.
 
-OptionTable compare_options();
+void add_compare_options(OptionTable& table);
 /// Checks all values that can be checked before a file is opened. Rejects options that have no effect.
 void check_compare_options(const Options& options);
 /// Returns the grid of --methods, --budgets, --types and --types-with-methods, without documents.
@@ -35,4 +31,4 @@ Corpus load_calibration(const Options& options, const RunOptions& run, const Mod
 /// Returns the plan of the calibrations in --calibration-dir or its default, without the provenance.
 CalibrationPlan calibration_plan(const Options& options);
 
-}  // namespace kvs::inline cli
+}  // namespace kvs::inline compare

@@ -1,4 +1,4 @@
-#include "cli/kvcalibrate/compare_options.h"
+#include "calibrate/compare/options.h"
 
 #include <algorithm>
 #include <array>
@@ -8,37 +8,19 @@
 #include "caches/kv_types.h"
 #include "calibrate/compare/calibration.h"
 #include "calibrate/registry.h"
-#include "cli/kvcalibrate/task_input.h"
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "run/outputs.h"
 
-namespace kvs::inline cli {
+namespace kvs::inline compare {
 namespace {
 
 constexpr std::int64_t kMaxDecoded = 1 << 20, kMaxWindow = 1 << 24;
 
-/// Parses "75%" or "0.75".
-double share_of(const std::string& word, const char* option) {
-  const bool percent = word.ends_with('%');
-  const auto number = parse_real(std::string_view(word).substr(0, word.size() - (percent ? 1 : 0)));
-  if (const double value = number.value_or(0) / (percent ? 100 : 1); value > 0 && value <= 1) return value;
-  throw Error(ErrorCode::kUsage, option, "found '" + word + "', expected a share such as 25% or 0.25");
-}
-
-/// Returns the words of a list. @throws Error kUsage if a word occurs twice
-std::vector<std::string> distinct_words(const Options& options, const std::string& name) {
-  std::vector<std::string> words = options.words(name);
-  for (auto word = words.begin(); word != words.end(); ++word)
-    if (std::find(words.begin(), word, *word) != word)
-      throw Error(ErrorCode::kUsage, "--" + name, "found " + *word + " twice");
-  return words;
-}
-
 /// Returns a list of storage types, each KIND or KIND/KIND.
 std::vector<std::string> type_words(const Options& options, const std::string& name) {
-  std::vector<std::string> words = distinct_words(options, name);
+  std::vector<std::string> words = options.words(name);
   for (const std::string& word : words) {
     const Json settings = type_settings(word);
     for (const auto& [key, kind] : settings.items())
@@ -58,8 +40,7 @@ void refuse_alike(std::span<const double> shares, const char* option) {
 }
 
 std::vector<double> budgets_of(const Options& options) {
-  std::vector<double> budgets;
-  for (const std::string& word : options.words("budgets")) budgets.push_back(share_of(word, "--budgets"));
+  std::vector<double> budgets = options.shares("budgets");
   std::ranges::sort(budgets, std::greater());
   refuse_alike(budgets, "--budgets");
   return budgets;
@@ -104,14 +85,6 @@ bool composes(const Options& options, const CompareGrid& grid) {
          std::ranges::any_of(compared_series(options), &SeriesMethod::takes_kv_type);
 }
 
-/// @throws Error kUsage for the first of `names` that is given without `needed`
-void refuse_without(const Options& options, const std::string& needed, std::span<const std::string_view> names) {
-  if (!options.list(needed).empty()) return;
-  for (const std::string_view name : names)
-    if (options.given(std::string(name)))
-      throw Error(ErrorCode::kUsage, "--" + std::string(name), "needs --" + needed + " as well");
-}
-
 /// Returns true if a method is calibrated on --calibration-text.
 bool calibrates(const Options& options, const CompareGrid& grid) {
   return !compared_series(options).empty() || std::ranges::any_of(grid.methods, is_calibrated);
@@ -123,34 +96,29 @@ void add_calibration_options(OptionTable& table) {
       .list("calibration-text", "PATH",
             "calibrate " + listed(method_names(has_calibration)) +
                 " to each budget on this text before they are compared on --text; may repeat")
-      .value("calibration-window", "T", "tokens of its documents", "1024")
-      .value("calibration-windows", "A:B", "windows A to B-1 of each of these texts (default: all)")
-      .value("calibration-documents", "N", "maximum number of its documents (default: all)")
+      .value("calibration-window", "T", "tokens per document of this text", "1024")
+      .value("calibration-windows", "A:B", "use windows A to B-1 of each of these texts (default: all)")
+      .value("calibration-documents", "N", "maximum number of documents of this text (default: all)")
       .value("calibration-dir", "DIR",
              "where configs of " + listed(method_names(has_series)) + " go (default: FILE_calibrated)");
 }
 
 }  // namespace
 
-OptionTable compare_options() {
-  OptionTable table(
-      "kvcalibrate compare --model PATH --text PATH --out FILE [options]",
-      "Runs methods and storage types beside the full cache at equal bytes: perplexity, KL divergence, first choices, "
-      "the Pareto front, the best of every budget and the smallest of every loss. Clearly worse configurations are "
-      "dropped early.",
-      {"kvcalibrate compare --model SmolLM2.gguf --text book.txt --window 2048 --documents 8 --time 60m --out c.json",
-       "kvcalibrate compare --model SmolLM2.gguf --text book.txt --calibration-text other.txt --time 60m --out c.json",
-       "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
-  table.value("budgets", "LIST", "shares of the full cache's bytes at 2 bytes a value", "75%,50%,34.4%,25%,12.5%,9.4%")
-      .value("max-ppl-increase", "LIST", "increases of perplexity; the smallest cache within each is named", "1%,5%")
+void add_compare_options(OptionTable& table) {
+  table
+      .value("budgets", "SHARES", "shares of the full cache's bytes, at 2 bytes per value",
+             "75%,50%,34.4%,25%,12.5%,9.4%")
+      .value("max-ppl-increase", "SHARES", "increases of perplexity; the result names the smallest cache within each",
+             "1%,5%")
       .formerly("losses")
-      .value("methods", "LIST", "methods that are tried at each budget", listed(compared_names(true), ","))
+      .value("methods", "LIST", "methods to try at each budget", listed(compared_names(true), ","))
       .value("types", "LIST", "storage types of the full cache, KIND or KIND/KIND of keys and values",
              "q8_0,q5_0,q4_0,q8_0/q4_0,fp8,int4_per_token_head,turboquant_4bit_nc,turboquant_3bit_nc,quarot4")
       .formerly("stores")
-      .value("types-with-methods", "LIST", "storage types that the other methods are combined with; none", "q8_0,q4_0")
+      .value("types-with-methods", "LIST", "storage types to combine with the other methods, or none", "q8_0,q4_0")
       .formerly("compose")
-      .list("config", "FILE", "a config to compare, also with its rows in --types-with-methods; may repeat");
+      .list("config", "FILE", "a config to compare, also with each of --types-with-methods; may repeat");
   add_calibration_options(table);
   table
       .value("prefix", "P",
@@ -159,34 +127,27 @@ OptionTable compare_options() {
       .value("time", "TIME", "time limit, such as 30s, 60m or 2h (calibration may use about half)")
       .flag("no-early-stop", "score every configuration on every document")
       .formerly("full")
-      .value("timed-tokens", "N", "tokens that the front's caches are timed on, one at a time; 0: no times", "16")
+      .value("timed-tokens", "N", "tokens to decode when the caches of the Pareto front are timed; 0: no timing", "16")
       .formerly("decode")
-      .value("out", "FILE", "the comparison (JSON); FILE_pareto: the figure; FILE_speed: the front's decoding")
-      .value("best-dir", "DIR", "where to write the best config of each budget and the smallest of each loss");
+      .value("out", "FILE",
+             "the comparison (JSON); FILE_pareto: the figure; FILE_speed: decoding speeds of the Pareto front")
+      .required()
+      .value("best-dir", "DIR",
+             "folder for the configs of the best cache of each budget and of the smallest cache of each loss");
   add_other_weights(table);
-  add_question_options(table);
-  add_model_options(table);
-  add_text_options(table);
-  add_run_options(table, true);
-  return table;
 }
 
 void check_compare_options(const Options& options) {
   static constexpr std::array<std::string_view, 4> kCalibration{"calibration-window", "calibration-windows",
                                                                 "calibration-documents", "calibration-dir"};
-  static constexpr std::array<std::string_view, 4> kQuestion{"lengths", "depths", "samples", "answer-tokens"};
-  if (!options.has("out")) throw Error(ErrorCode::kUsage, "--out", "expected a file");
-  if (options.has("time") && options.flag("no-early-stop"))
-    throw Error(ErrorCode::kUsage, "--no-early-stop", "cannot be combined with --time");
+  if (options.has("time")) refuse_options(options, {"no-early-stop"}, "--time");
   const CompareGrid grid = compare_grid(options);
   (void)compare_losses(options);
   if (options.has("time")) (void)compare_seconds(options);
   const std::int64_t window = options.integer("window", 2, kMaxWindow);
   const auto tokens = static_cast<std::size_t>(window);
   (void)compare_decode(options, tokens - compare_prefix(options, tokens) - 1);
-  refuse_without(options, "calibration-text", kCalibration);
-  refuse_without(options, "task", kQuestion);
-  if (options.has("task")) check_question_options(options, TextUse::kScored);
+  require_partner(options, kCalibration, {"calibration-text"});
   const bool series = !compared_series(options).empty();
   if (!options.list("calibration-text").empty() && !calibrates(options, grid))
     throw Error(ErrorCode::kUsage, "--calibration-text", "found with --methods of which none is calibrated");
@@ -199,9 +160,7 @@ void check_compare_options(const Options& options) {
 }
 
 std::vector<double> compare_losses(const Options& options) {
-  std::vector<double> losses;
-  for (const std::string& word : options.words("max-ppl-increase"))
-    losses.push_back(share_of(word, "--max-ppl-increase"));
+  std::vector<double> losses = options.shares("max-ppl-increase");
   std::ranges::sort(losses);
   refuse_alike(losses, "--max-ppl-increase");
   return losses;
@@ -219,7 +178,7 @@ double compare_seconds(const Options& options) {
 
 CompareGrid compare_grid(const Options& options) {
   CompareGrid grid{.budgets = budgets_of(options)};
-  for (const std::string& name : distinct_words(options, "methods")) {
+  for (const std::string& name : options.words("methods")) {
     if (find_series(name) != nullptr) continue;
     if (find_method(name) == nullptr) refuse_method(name);
     grid.methods.push_back(name);
@@ -277,4 +236,4 @@ CalibrationPlan calibration_plan(const Options& options) {
                                                    : sibling_path(options.text("out"), "_calibrated")};
 }
 
-}  // namespace kvs::inline cli
+}  // namespace kvs::inline compare
