@@ -50,7 +50,10 @@ Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings
       states, {.layers = layers, .kv_heads = model.kv_heads(), .head_dim = model.head_dim()}, documents, ranks);
   Json all = Json::array();
   if (!ranks.is_root()) return all;
-  for (const Json& one : settings) all.push_back(space.grid().proposal.by_spectra(spectrum, one));
+  for (const Json& one : settings) {
+    Parameters parameters = space.parameters(one);
+    all.push_back(space.grid().proposal.by_spectra(spectrum, parameters));
+  }
   return all;
 }
 

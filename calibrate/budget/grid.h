@@ -31,7 +31,7 @@ struct BudgetRoom {
 struct LayerProposal {
   std::string_view parameter = {};
   /// [n] value of spectrum.layers[n], from the DCT of its states.
-  std::vector<Json> (*by_spectra)(const Spectrum& spectrum, const Json& settings) = nullptr;
+  std::vector<Json> (*by_spectra)(const Spectrum& spectrum, Parameters& settings) = nullptr;
 };
 
 /// A method's grid for a calibration to a byte budget: settings (as for Parameters) without the parameters that set the

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "calibrate/budget/size.h"
+#include "calibrate/common/engine_pairs.h"
 #include "calibrate/common/settings_check.h"
 #include "calibrate/registry.h"
 #include "model/tensor_shape.h"
@@ -65,8 +66,7 @@ std::string next_command(std::string_view method, const Options& options, ModelF
   const std::filesystem::path out = options.text("out");
   const std::string model = " --model " + shell_quoted(options.text("model")),
                     config = " --config " + shell_quoted(out.string());
-  const auto is_type = [&](const char* name) { return settings.contains(name) && settings.at(name).is_string(); };
-  if (method == "full" && format == ModelFormat::kGguf && is_type("type_k") && is_type("type_v"))
+  if (method == "full" && format == ModelFormat::kGguf && type_pair(settings))
     return "  next: kvcalibrate export --to llama-cpp" + config + model + " --out " +
            shell_quoted(std::filesystem::path(out).replace_extension(".ini").string()) + '\n';
   return "  next: kvcalibrate eval" + model + other_text(options, tokens) + config + '\n';

@@ -60,15 +60,6 @@ Json uniform_settings(const BudgetCalibration& found) {
 /// Returns a contender in words: "uniform (K iq4_nl, V q4_0)".
 std::string contender_words(const BudgetContender& one) { return one.name + " (" + settings_words(one.settings) + ")"; }
 
-/// Returns the chosen settings as llama.cpp's types, if llama.cpp supports them for all layers.
-std::optional<std::pair<std::string, std::string>> engine_pair(const BudgetCalibration& found) {
-  const Json &settings = found.settings(), none;
-  const Json &k = settings.contains("type_k") ? settings.at("type_k") : none,
-             &v = settings.contains("type_v") ? settings.at("type_v") : none;
-  if (!k.is_string() || !v.is_string() || k == "type" || v == "type" || k == "none" || v == "none") return {};
-  return std::pair(k.get<std::string>(), v.get<std::string>());
-}
-
 double bytes_per_token(const BudgetCalibration& found, std::size_t tokens) {
   return static_cast<double>(found.contenders.front().bytes) / static_cast<double>(tokens);
 }
@@ -95,7 +86,7 @@ AllocationResult allocation_result(const BudgetCalibration& found) {
     entry.divergence.reset();
     entry.error = "found NaN or infinity, expected finite activations";
   }
-  if (const auto pair = engine_pair(found)) result.llama_cpp_cuda = builds_of(cuda_pair(pair->first, pair->second));
+  if (const auto types = type_pair(found.settings())) result.llama_cpp_cuda = builds_of(cuda_pair(types->k, types->v));
   return result;
 }
 
@@ -163,7 +154,7 @@ std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, s
        << " on what was held out (full cache " << exponential_with_error(mean_nll(found.full_nll), found.full_nll_error)
        << (found.full_nll.size() == 1 ? "; errors over the tokens of one document)" : ")");
   text << "\n  " << budget_verdict(found) << '\n';
-  if (const auto pair = engine_pair(found)) text << "  " << cuda_pair_text(pair->first, pair->second) << '\n';
+  if (const auto types = type_pair(found.settings())) text << "  " << cuda_pair_text(types->k, types->v) << '\n';
   return text.str();
 }
 

@@ -49,6 +49,7 @@ class BudgetSpace {
 
   /// Returns true if a parameter is given.
   bool is_given(const std::string& parameter) const { return fixed_.contains(parameter); }
+  Parameters parameters(const Json& settings) const;
   Cache cache(const Json& settings) const;
   std::unique_ptr<LayerCache> layer_cache(const Json& settings, std::size_t layer) const;
 
@@ -59,7 +60,6 @@ class BudgetSpace {
   Json with_fixed(Json settings) const;
   void measure_room();
   void measure_room(const Json& whole);
-  Parameters parameters(const Json& settings) const;
   Json resolved(const Json& settings) const;
   std::optional<Json> fitted(const Json& settings, std::size_t bytes);
   [[noreturn]] void refuse(const std::vector<Json>& settings);

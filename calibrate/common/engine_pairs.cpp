@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace kvs::inline calibrate {
 namespace {
@@ -21,6 +22,17 @@ CudaPair cuda_pair(std::string_view k, std::string_view v) {
   for (const std::string_view kind : {k, v})
     if (!holds(kEverywhere, kind) && !holds(kAsked, kind)) return CudaPair::kNone;
   return CudaPair::kAllQuants;
+}
+
+std::optional<TypePair> type_pair(const Json& settings) {
+  const auto word = [&](const char* name) {
+    const auto found = settings.find(name);
+    return found == settings.end() || !found->is_string() || *found == "type" || *found == "none"
+               ? std::string()
+               : found->get<std::string>();
+  };
+  TypePair types{word("type_k"), word("type_v")};
+  return types.k.empty() || types.v.empty() ? std::nullopt : std::optional(std::move(types));
 }
 
 std::string_view builds_of(CudaPair pair) noexcept {

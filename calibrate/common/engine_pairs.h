@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "io/json.h"
 
 namespace kvs::inline calibrate {
 
@@ -13,6 +16,13 @@ enum class CudaPair {
   kNone,        // pairs with iq4_nl
 };
 CudaPair cuda_pair(std::string_view k, std::string_view v);
+
+/// The storage types of keys and values.
+struct TypePair {
+  std::string k, v;
+};
+/// Returns the types in settings of `full`; nothing if layers differ or if rows are stored in no other type.
+std::optional<TypePair> type_pair(const Json& settings);
 
 /// Returns "builds with GGML_CUDA_FA_ALL_QUANTS", as outputs name them.
 std::string_view builds_of(CudaPair pair) noexcept;

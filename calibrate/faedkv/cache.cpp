@@ -1,3 +1,5 @@
+#include "calibrate/faedkv/cache.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -9,29 +11,11 @@
 #include "calibrate/faedkv/token_spectrum.h"
 #include "calibrate/method.h"
 #include "core/error.h"
-#include "kernels/spectral_ops.h"
 
 namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kFew = 8;  // maximum tokens that read the spectrum; for more, restoring rows costs less
-
-/// How a token is added to the spectrum. kCorrected: as sample N of a grid of M samples, with equal weight for every
-/// token. This is exact until the grid is full; then the grid is rebuilt with 2M samples. kLiteral: as printed in the
-/// paper, S ← e^{−j2πk/M} (S + x/M) with the M of the prefix, S being the conjugate spectrum.
-enum class FaedkvUpdate { kCorrected, kLiteral };
-
-/// FAEDKV in one layer.
-struct FaedkvOptions {
-  std::size_t sinks = 10, recent = 50;  // S, R: tokens at both ends of the prefix that are kept as rows
-  std::size_t chunks = 22;              // C: number of chunks of the half spectrum
-  std::vector<std::size_t> kept;        // chunks of keys that are kept, ascending
-  std::vector<std::size_t> kept_v;      // chunks of values that are kept
-  bool before_rope = false;             // transforms keys before RoPE (k_pre)
-  bool age = false;  // tokens older than the R recent ones enter the spectrum; false: tokens after the prefix stay rows
-  FaedkvUpdate update = FaedkvUpdate::kCorrected;
-  bool half_dft = true;  // the only one of the ablation's transforms that a cache supports
-};
 
 /// Returns why a prefix of `prefix` tokens cannot be compressed, as "found …, expected …"; empty if it can.
 std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
@@ -77,7 +61,7 @@ class FaedkvCache final : public LayerCache {
   }
 
   void begin_prefix(std::size_t) override {
-    if (!options_.half_dft)
+    if (!options_.half_dft())
       throw Error(ErrorCode::kUnsupported, "faedkv",
                   "found another transform or spectrum, expected transform dft and spectrum half: the others are for "
                   "the ablation alone");
@@ -192,6 +176,24 @@ class FaedkvCache final : public LayerCache {
 };
 
 std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer&) {
+  return std::make_unique<FaedkvCache>(faedkv_options(parameters));
+}
+
+/// Keeps the lowest chunks of the states (keys, values or both) for which `settings` name no chunks.
+Json faedkv_for_share(double share, std::size_t tokens, const Json& settings) {
+  // More chunks than tokens are refused when the cache is created.
+  const std::size_t chunks = std::min(tokens, shared_count(settings, "chunks", FaedkvOptions{}.chunks));
+  std::vector<std::size_t> lowest(static_cast<std::size_t>(std::llround(share * static_cast<double>(chunks))));
+  std::iota(lowest.begin(), lowest.end(), 0);
+  Json sized = Json::object();
+  for (const char* const name : {"kept", "kept_v"})
+    if (!settings.contains(name)) sized[name] = lowest;
+  return sized;
+}
+
+}  // namespace
+
+FaedkvOptions faedkv_options(Parameters& parameters) {
   static constexpr std::string_view kKeySpaces[] = {"k_post", "k_pre"}, kUpdates[] = {"corrected", "literal"},
                                     kTransforms[] = {"dft", "dct"}, kSpectra[] = {"half", "full"};
   FaedkvOptions options;
@@ -208,33 +210,20 @@ std::unique_ptr<LayerCache> make_faedkv(Parameters& parameters, const CacheLayer
   options.age = parameters.on_off("age", "on: tokens that are no longer recent enter the spectrum", options.age);
   options.update = static_cast<FaedkvUpdate>(
       parameters.choice("update", "how a token enters the spectrum; literal: as the paper prints it", kUpdates));
-  options.half_dft = parameters.choice("transform", "dct: only for the ablation", kTransforms) == 0;
-  options.half_dft = parameters.choice("spectrum", "full: only for the ablation", kSpectra) == 0 && options.half_dft;
+  if (parameters.choice("transform", "dct: only for the ablation", kTransforms) == 1)
+    options.transform = Transform::kDct;
+  options.full_spectrum = parameters.choice("spectrum", "full: only for the ablation", kSpectra) == 1;
   // N tokens have ⌊N/2⌋ + 1 bins; each chunk needs one.
-  const std::size_t tokens = options.half_dft ? std::max<std::size_t>(1, 2 * (options.chunks - 1)) : 1;
+  const std::size_t tokens = options.half_dft() ? std::max<std::size_t>(1, 2 * (options.chunks - 1)) : 1;
   const std::size_t prefix = parameters.count("prefix", "first tokens, which are compressed once, at their end",
                                               Parameters::kRequired, 1, options.sinks + options.recent + tokens - 1);
   const std::string obstacle = obstacle_of(options, prefix);
-  if (options.half_dft && !obstacle.empty()) {
+  if (options.half_dft() && !obstacle.empty()) {
     const char* const other = options.kept_v.empty() ? "kept_v" : "update";
     parameters.refuse(options.kept.empty() ? "kept" : other, obstacle);
   }
-  return std::make_unique<FaedkvCache>(options);
+  return options;
 }
-
-/// Keeps the lowest chunks of the states (keys, values or both) for which `settings` name no chunks.
-Json faedkv_for_share(double share, std::size_t tokens, const Json& settings) {
-  // More chunks than tokens are refused when the cache is created.
-  const std::size_t chunks = std::min(tokens, shared_count(settings, "chunks", FaedkvOptions{}.chunks));
-  std::vector<std::size_t> lowest(static_cast<std::size_t>(std::llround(share * static_cast<double>(chunks))));
-  std::iota(lowest.begin(), lowest.end(), 0);
-  Json sized = Json::object();
-  for (const char* const name : {"kept", "kept_v"})
-    if (!settings.contains(name)) sized[name] = lowest;
-  return sized;
-}
-
-}  // namespace
 
 constinit const Method kFaedkvMethod{
     .name = "faedkv",

@@ -1,26 +1,35 @@
 #include "calibrate/faedkv/retained_chunks.h"
 
+#include <optional>
+#include <tuple>
+#include <utility>
+
 #include "calibrate/config/config.h"
-#include "calibrate/method.h"
+#include "calibrate/faedkv/cache.h"
 #include "core/error.h"
+#include "results/ablation.h"
 
 namespace kvs::inline calibrate {
 namespace {
 
-/// Returns the parameters of a faedkv config that an ablation uses, including defaults. @throws Error kUnsupported if
-/// layers differ, as an ablation filters all layers equally
-Json settings_of_all_layers(const Json& config, const std::filesystem::path& path) {
-  const Json& model = config.at("model");
-  const std::string where = path.string() + ": /parameters/";
-  Parameters reader({{config.at("parameters"), where, ErrorCode::kInput}}, model.at("layers").get<std::size_t>());
-  (void)make_cache(
-      kFaedkvMethod, reader,
-      {.kv_heads = model.at("kv_heads").get<std::size_t>(), .head_dim = model.at("head_dim").get<std::size_t>()});
-  Json settings = reader.resolved();
-  for (const char* const name : {"sinks", "recent", "transform", "spectrum", "key_space"})
-    if (settings.at(name).is_array())
-      throw Error(ErrorCode::kUnsupported, where + name, "found a list by layer, expected one value for all layers");
-  return settings;
+/// Returns the options of a config for an ablation, which filters all layers equally.
+/// @throws Error kUnsupported if layers differ
+FaedkvOptions options_of_all_layers(const Json& config, const std::string& where) {
+  Parameters reader({{config.at("parameters"), where + "/", ErrorCode::kInput}}, config.at("model").at("layers"));
+  const auto filter = [](const FaedkvOptions& of) {
+    return std::tuple(of.sinks, of.recent, of.transform, of.full_spectrum, of.before_rope);
+  };
+  std::optional<FaedkvOptions> all;
+  for (std::size_t layer = 0; layer < reader.layers(); ++layer) {
+    if (!reader.select(layer)) continue;
+    FaedkvOptions options = faedkv_options(reader);
+    if (!all)
+      all = std::move(options);
+    else if (filter(*all) != filter(options))
+      throw Error(ErrorCode::kUnsupported, where,
+                  "found layers of different sinks, recent, transform, spectrum or key_space, expected equal ones");
+  }
+  return *all;
 }
 
 }  // namespace
@@ -32,17 +41,15 @@ void retain_chunks_of(const std::filesystem::path& path, const ModelSource& sour
                 "found a config of " + config.at("method").get<std::string>() +
                     ", expected one that kvcalibrate faedkv wrote, with its ablation");
   check_config_model(config, path, source);
-  const Json parameters = settings_of_all_layers(config, path);
+  const FaedkvOptions options = options_of_all_layers(config, path.string() + ": /parameters");
   AblationSetup& setup = plan.setup;
-  setup.sinks = setup.continuation ? parameters.at("sinks").get<std::size_t>() : 0;
-  setup.recent = setup.continuation ? parameters.at("recent").get<std::size_t>() : 0;
-  setup.transform = parameters.at("transform") == "dct" ? Transform::kDct : Transform::kDft;
-  setup.before_rope = parameters.at("key_space") == "k_pre";
-  const Json& ablation = config.at("calibration").at("ablation");
-  plan.layers = ablation.at("layers").get<std::vector<std::size_t>>();
-  plan.chunks = {{setup.transform, parameters.at("spectrum") == "full", ablation.at("chunks").get<std::size_t>(),
-                  setup.filtered()},
-                 ablation.at("delta").get<std::vector<std::vector<double>>>()};
+  setup.sinks = setup.continuation ? options.sinks : 0;
+  setup.recent = setup.continuation ? options.recent : 0;
+  setup.transform = options.transform;
+  setup.before_rope = options.before_rope;
+  const auto ablation = from_json<AblationResult>(JsonCursor(config, path.string()).at("calibration").at("ablation"));
+  plan.layers = ablation.layers;
+  plan.chunks = {{setup.transform, options.full_spectrum, ablation.chunks, setup.filtered()}, ablation.delta};
   if (plan.chunks->grid.chunks > plan.chunks->grid.bins())
     throw Error(ErrorCode::kUsage, "--window",
                 "found " + std::to_string(setup.filtered()) + " filtered tokens, expected a bin for each of the " +

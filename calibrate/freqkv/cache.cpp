@@ -1,21 +1,14 @@
+#include "calibrate/freqkv/cache.h"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "caches/slot_cache.h"
 #include "calibrate/method.h"
 #include "kernels/spectral_ops.h"
 
 namespace kvs::inline calibrate {
 namespace {
-
-struct FreqkvOptions {
-  SlotOptions slots = {};
-  bool high_band = false;  // keeps the highest coefficients instead of the lowest
-  bool rescale = true;     // multiplies by √(L/N), which keeps a constant signal constant
-  std::size_t recent = 0;  // number of last slots that move up unchanged; part of L
-  bool iterate = true;  // compresses the cache's content; false: the whole history each time, which is then stored too
-};
 
 /// Keeps low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by
 /// channel, for the keys before RoPE (without slots: the rotated keys) and for the values.
@@ -70,6 +63,12 @@ class FreqkvCache final : public SlotCache {
 };
 
 std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer& layer) {
+  return std::make_unique<FreqkvCache>(freqkv_options(parameters), layer.types);
+}
+
+}  // namespace
+
+FreqkvOptions freqkv_options(Parameters& parameters) {
   static constexpr std::string_view kBands[] = {"low", "high"};
   FreqkvOptions options;
   options.slots = slot_options(parameters);
@@ -85,10 +84,8 @@ std::unique_ptr<LayerCache> make_freqkv(Parameters& parameters, const CacheLayer
   options.iterate = parameters.on_off(
       "iterate", "on: compress the cached slots; off: compress the whole history each time, and keep it as well",
       options.iterate);
-  return std::make_unique<FreqkvCache>(options, layer.types);
+  return options;
 }
-
-}  // namespace
 
 constinit const Method kFreqkvMethod{
     .name = "freqkv",

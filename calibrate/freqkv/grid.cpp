@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "caches/slot_cache.h"
 #include "calibrate/calibration.h"
+#include "calibrate/freqkv/cache.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -67,17 +67,22 @@ double gamma_of(std::size_t kept, std::size_t slots) {
 /// their energy; the mean over layers is that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
 /// slots before it compresses. The spectra are those of whole documents. A compression's signal is shorter, and most of
 /// it was smoothed before; the shares of bins are used without correction. No γ is proposed for the high band, nor if
-/// another parameter is given by layer.
-std::vector<Json> gamma_by_spectra(const Spectrum& spectrum, const Json& settings) {
-  std::vector<Json> all(spectrum.layers.size(), settings.at("gamma"));
-  for (const char* const name : {"sinks", "recent", "rope", "band"})
-    if (settings.at(name).is_array()) return all;
-  if (settings.at("band") != "low") return all;
-  const SlotOptions options{
-      .cache_size = settings.at("cache_size"), .sinks = settings.at("sinks"), .gamma = settings.at("gamma")};
-  const auto slots = options.compressible(), recent = settings.at("recent").get<std::size_t>();
+/// layers differ in another parameter.
+std::vector<Json> gamma_by_spectra(const Spectrum& spectrum, Parameters& settings) {
+  std::vector<FreqkvOptions> by_layer;
+  for (const std::size_t layer : spectrum.layers) {
+    settings.select(layer);
+    by_layer.push_back(freqkv_options(settings));
+  }
+  const SlotOptions& options = by_layer.front().slots;
+  const std::size_t slots = options.compressible(), recent = by_layer.front().recent;
+  std::vector<Json> all(by_layer.size(), options.gamma);
+  const auto differs = [&](const FreqkvOptions& one) {
+    return one.high_band || one.slots != options || one.recent != recent;
+  };
+  if (std::ranges::any_of(by_layer, differs)) return all;
   const auto smoothed = static_cast<double>(slots - recent);
-  const StateKind keys = settings.at("rope") == "pre" ? StateKind::kKPre : StateKind::kKPost;
+  const StateKind keys = options.slots ? StateKind::kKPre : StateKind::kKPost;
   std::vector<std::vector<double>> lost;
   for (std::size_t n = 0; n < spectrum.layers.size(); ++n) lost.push_back(lost_energy(spectrum, keys, n));
   const std::vector<double> shares = equal_losses(lost, static_cast<double>(options.kept() - recent) / smoothed);

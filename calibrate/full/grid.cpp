@@ -21,9 +21,8 @@ std::vector<Json> store_standards() {
 }
 
 std::size_t store_demand(const Json& settings) {
-  const Json &k = settings.at("type_k"), &v = settings.at("type_v");
-  if (!k.is_string() || !v.is_string()) return static_cast<std::size_t>(CudaPair::kNone) + 1;
-  return static_cast<std::size_t>(cuda_pair(k.get<std::string>(), v.get<std::string>()));
+  const auto types = type_pair(settings);
+  return static_cast<std::size_t>(types ? cuda_pair(types->k, types->v) : CudaPair::kNone);
 }
 
 std::vector<Json> type_settings(const BudgetRoom&) { return combinations({{"type_k", kinds()}, {"type_v", kinds()}}); }

@@ -18,6 +18,7 @@ struct SlotOptions {
 
   std::size_t compressible() const noexcept { return cache_size - sinks; }  // N
   std::size_t kept() const noexcept { return static_cast<std::size_t>(gamma * static_cast<double>(compressible())); }
+  bool operator==(const SlotOptions&) const = default;
 };
 
 /// Reads `cache_size`, `sinks`, `gamma` and `rope`. @throws Error like Parameters; if a compression keeps or frees

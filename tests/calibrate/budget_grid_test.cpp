@@ -77,7 +77,8 @@ Spectrum spectrum_of(const std::vector<std::vector<double>>& layers) {
 
 std::vector<double> proposed_gammas(const Spectrum& spectrum, const Json& settings) {
   std::vector<double> gammas;
-  for (const Json& gamma : budget_grid("freqkv").proposal.by_spectra(spectrum, settings)) gammas.push_back(gamma);
+  Parameters parameters({{settings, "", ErrorCode::kUsage}}, spectrum.layers.size());
+  for (const Json& gamma : budget_grid("freqkv").proposal.by_spectra(spectrum, parameters)) gammas.push_back(gamma);
   return gammas;
 }
 
