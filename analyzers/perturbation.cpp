@@ -35,12 +35,12 @@ double energy(BinBand band, std::span<const double> power) {
 }
 
 // ⟨X, Y⟩ = (|X|² + |Y|² − |X − Y|²)/2 needs only powers and is exact for equal versions.
-BandSimilarity similarity(SpectralOps& ops, Backend& backend, std::span<const float> x, const States& y) {
-  std::vector<float> other = download(backend, y), difference(x.size());
+BandSimilarity similarity(SpectralOps& ops, DeviceMemory& device, std::span<const float> x, const States& y) {
+  std::vector<float> other = download(device, y), difference(x.size());
   std::ranges::transform(x, other, difference.begin(), std::minus<>());
   const auto power_of_host = [&](std::span<const float> values) {
-    BackendTensor<float, 3> states(backend, y.shape());
-    backend.upload(states.view().data(), values.data(), values.size_bytes());
+    BackendTensor<float, 3> states(device, y.shape());
+    device.upload(states.view().data(), values.data(), values.size_bytes());
     return power_of(ops, states.view());
   };
   const auto of_x = power_of_host(x), of_y = power_of(ops, y), of_difference = power_of_host(difference);

@@ -79,7 +79,7 @@ bool SpectrumAccumulator::add_document(StateSource& source, std::size_t document
 }
 
 void SpectrumAccumulator::add_state(const DocumentStates& states, StateKind state, std::size_t layer,
-                                    Backend& backend) {
+                                    DeviceMemory& device) {
   const BackendView<const float, 3> view = states[state];
   if (view.shape() != std::array<std::size_t, 3>{settings_.kv_heads, tokens_, settings_.head_dim}) {
     throw Error(ErrorCode::kInternal, "spectrum", std::string(name_of(state)) + " does not have the model's shape");
@@ -104,13 +104,13 @@ void SpectrumAccumulator::add_state(const DocumentStates& states, StateKind stat
   } else {
     power_of(document_without_[state], settings_.sinks);
   }
-  note_constant_channels(view, state, layer, backend);
+  note_constant_channels(view, state, layer, device);
 }
 
 // Two tokens suffice to show that nearly every channel varies, so only those are downloaded. A whole head is downloaded
 // only for channels that were constant so far; a sound model has none.
 void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> states, StateKind state, std::size_t layer,
-                                                 Backend& backend) {
+                                                 DeviceMemory& device) {
   const auto [heads, tokens, head_dim] = states.shape();
   std::vector<float> host;
   for (std::size_t head = 0; head < heads; ++head) {
@@ -119,7 +119,7 @@ void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> sta
     for (const std::size_t rows : {std::min<std::size_t>(2, tokens), tokens}) {
       if (std::none_of(constant, constant + head_dim, [](double flag) { return flag != 0; })) break;
       host.resize(rows * head_dim);
-      backend.download(host.data(), data, host.size() * sizeof(float));
+      device.download(host.data(), data, host.size() * sizeof(float));
       for (std::size_t i = head_dim; i < host.size(); ++i) {
         if (host[i] != host[i % head_dim]) constant[i % head_dim] = 0;
       }

@@ -88,8 +88,9 @@ class SpectrumAccumulator {
   Spectrum result() const;
 
  private:
-  void add_state(const DocumentStates& states, StateKind state, std::size_t layer, Backend& backend);
-  void note_constant_channels(BackendView<const float, 3> states, StateKind state, std::size_t layer, Backend& backend);
+  void add_state(const DocumentStates& states, StateKind state, std::size_t layer, DeviceMemory& device);
+  void note_constant_channels(BackendView<const float, 3> states, StateKind state, std::size_t layer,
+                              DeviceMemory& device);
   std::vector<std::vector<double>*> tables();
   void check_sizes(std::span<const std::vector<double>> sums);
 

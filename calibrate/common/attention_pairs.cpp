@@ -89,13 +89,13 @@ void add_query(const HostStates& states, std::size_t head, std::size_t i, const 
 
 }  // namespace
 
-void AttentionPairs::add(Backend& backend, const DocumentStates& states, const RopeTable& table, const ScoreRule& rule,
-                         TensorView<double, 3> gram, std::span<double> mass) {
+void AttentionPairs::add(DeviceMemory& device, const DocumentStates& states, const RopeTable& table,
+                         const ScoreRule& rule, TensorView<double, 3> gram, std::span<double> mass) {
   const auto [heads, tokens, head_dim] = states[StateKind::kQPre].shape();
-  HostStates host{download(backend, states[StateKind::kQPre]),
-                  download(backend, states[StateKind::kKPre]),
-                  download(backend, table.cosine),
-                  download(backend, table.sine),
+  HostStates host{download(device, states[StateKind::kQPre]),
+                  download(device, states[StateKind::kKPre]),
+                  download(device, table.cosine),
+                  download(device, table.sine),
                   tokens,
                   head_dim,
                   table.cosine.extent(1),

@@ -37,7 +37,7 @@ struct AttentionPairs {
   /// @param states  with q_pre and k_pre
   /// @param gram    [query_head, features, features]
   /// @param mass    [token]
-  static void add(Backend& backend, const DocumentStates& states, const RopeTable& table, const ScoreRule& rule,
+  static void add(DeviceMemory& device, const DocumentStates& states, const RopeTable& table, const ScoreRule& rule,
                   TensorView<double, 3> gram, std::span<double> mass);
 };
 

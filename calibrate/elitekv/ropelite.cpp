@@ -54,9 +54,9 @@ class Remainder {
 };
 
 /// Adds Σ over tokens of the length of each 2-D chunk. states: [head, token, head_dim]; sums: [head, chunk].
-void add_norms(Backend& backend, BackendView<const float, 3> view, std::size_t chunks, double* sums) {
+void add_norms(DeviceMemory& device, BackendView<const float, 3> view, std::size_t chunks, double* sums) {
   const auto [heads, tokens, head_dim] = view.shape();
-  const std::vector<float> states = download(backend, view);
+  const std::vector<float> states = download(device, view);
   for (std::size_t head = 0; head < heads; ++head) {
     double* sum = sums + head * chunks;
     for (std::size_t token = 0; token < tokens; ++token) {

@@ -40,11 +40,11 @@ std::string obstacle_of(const FaedkvOptions& options, std::size_t prefix) {
 
 /// FAEDKV's cache. A prefix attends to all of itself. At its end the N = P − S − R tokens between its sinks and its
 /// recent tokens become the kept chunks of their DFT, for keys and values separately. A few tokens read the spectrum
-/// directly (Backend::attention); for more tokens, and for keys before RoPE, the tokens are first restored as rows.
-/// Source: FAEDKV, sections on compression and on the incremental transform. Deviations: the half spectrum, so that
-/// states stay real; keys after RoPE by default; kCorrected. The paper's kLiteral update adds each token to the one M
-/// tokens before it: S ← e^{−j2πk/M} (S + x/M) shifts every sample by one position, so the new token takes the oldest
-/// one's.
+/// directly (SpectrumOps::spectrum_attention); for more tokens, and for keys before RoPE, the tokens are first restored
+/// as rows. Source: FAEDKV, sections on compression and on the incremental transform. Deviations: the half spectrum, so
+/// that states stay real; keys after RoPE by default; kCorrected. The paper's kLiteral update adds each token to the
+/// one M tokens before it: S ← e^{−j2πk/M} (S + x/M) shifts every sample by one position, so the new token takes the
+/// oldest one's.
 /// @throws Error kUnsupported in begin_prefix() for another transform; kInternal in end_prefix() for a prefix that has
 /// an obstacle.
 ///
@@ -113,14 +113,13 @@ class FaedkvCache final : public LayerCache {
     } else if (spectrum_.tokens() == 0) {
       attend_rows(states, rows_.held(), out);
     } else if (states.members() == 1 && states.tokens() <= kFew && group * states.tokens() <= kMaxQueryRows) {
-      states.backend.attention({.q = states.q,
-                                .k = states.k,
-                                .v = states.v,
-                                .past = rows_.held(),
-                                .scale = states.scale,
-                                .softcap = states.softcap,
-                                .spectrum = spectrum_.view()},
-                               out);
+      states.backend.spectrum_attention({.q = states.q,
+                                         .k = states.k,
+                                         .v = states.v,
+                                         .past = rows_.held(),
+                                         .scale = states.scale,
+                                         .softcap = states.softcap},
+                                        spectrum_.view(), out);
     } else {
       attend_rows(states, in_order(states.backend).held(), out);
     }

@@ -120,13 +120,13 @@ void TransformMoments::add(StateSource& source, std::size_t document) {
   counts_[2] += 1;
 }
 
-void TransformMoments::add_layer(Backend& backend, const DocumentStates& states, const RopeTable& table,
+void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table,
                                  std::size_t n) {
   const auto [heads, tokens, head_dim] = states[StateKind::kQPre].shape();
   const std::size_t values = geometry_.values(), half = values / 2;
-  const Angles angles{download(backend, table.cosine), download(backend, table.sine), table.cosine.extent(1)};
+  const Angles angles{download(device, table.cosine), download(device, table.sine), table.cosine.extent(1)};
   const auto matrices = [&](StateKind kind, std::size_t count) {
-    const std::vector<float> all = download(backend, states[kind]);
+    const std::vector<float> all = download(device, states[kind]);
     std::vector<Rows> of_head;
     for (std::size_t head = 0; head < count; ++head)
       of_head.emplace_back(

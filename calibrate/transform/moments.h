@@ -58,7 +58,7 @@ class TransformMoments {
     const std::size_t size = sums.size() / geometry_.layers.size();
     return std::span(sums).subspan(n * size, size);
   }
-  void add_layer(Backend& backend, const DocumentStates& states, const RopeTable& table, std::size_t n);
+  void add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table, std::size_t n);
 
   TransformGeometry geometry_;
   std::vector<ScoreRule> rules_;

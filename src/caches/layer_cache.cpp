@@ -6,11 +6,11 @@
 namespace kvs::inline caches {
 namespace {
 
-void wait_for(Backend& backend) {
-  BackendTensor<float, 1> one(backend, {1});
+void wait_for(DeviceMemory& device) {
+  BackendTensor<float, 1> one(device, {1});
   const float zero = 0;
-  backend.upload(one.view().data(), &zero, sizeof zero);
-  (void)download(backend, one.view());
+  device.upload(one.view().data(), &zero, sizeof zero);
+  (void)download(device, one.view());
 }
 
 }  // namespace

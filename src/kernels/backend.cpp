@@ -12,14 +12,14 @@ namespace {
 /// For backends that use host memory: start() copies without conversion, and the thread that waits converts.
 class HostStaging final : public Staging {
  public:
-  HostStaging(Backend& backend, std::size_t values, DType type) : backend_(&backend), type_(type) {
+  HostStaging(DeviceMemory& memory, std::size_t values, DType type) : memory_(&memory), type_(type) {
     wide_.reserve(values);
     if (type != DType::kF32) narrow_.resize(values);
   }
 
   void start(std::span<const float> from) override {
     wide_.resize(from.size());
-    backend_->download(wide_.data(), from.data(), from.size_bytes());
+    memory_->download(wide_.data(), from.data(), from.size_bytes());
   }
   std::span<const std::byte> wait() override {
     if (type_ == DType::kF32) return std::as_bytes(std::span(wide_));
@@ -31,7 +31,7 @@ class HostStaging final : public Staging {
   }
 
  private:
-  Backend* backend_;
+  DeviceMemory* memory_;
   DType type_;
   std::vector<float> wide_;
   std::vector<std::uint16_t> narrow_;
@@ -39,11 +39,6 @@ class HostStaging final : public Staging {
 
 void require_attention(bool holds, const std::string& expected) {
   if (!holds) throw Error(ErrorCode::kInternal, "attention", "shapes do not fit: expected " + expected);
-}
-
-bool fits(const BinnedStates& states, const AttentionInput& in) {
-  return states.sums.shape() == std::array{in.k.extent(1), states.bins(), std::size_t{2}, in.k.extent(3)} &&
-         states.grid.samples == in.spectrum.samples() && states.grid.samples >= in.spectrum.tokens;
 }
 
 bool fits(const StoredRows& rows, const AttentionInput& in) {
@@ -73,11 +68,6 @@ void check_attention(const AttentionInput& input, const Operand& out) {
                                            input.mass.shape() == std::array{k[1], past.count() + 1}),
                     "a mass of [kv_head, past + 1] of one token, and groups of at most 256 query heads");
   require_attention(input.scale > 0 && input.softcap >= 0, "a positive scale, and a soft cap or 0");
-  if (input.spectrum.tokens == 0) return;
-  require_attention(fits(input.spectrum.k, input) && fits(input.spectrum.v, input),
-                    "a spectrum of [kv_head, bin, 2, head_dim] of the same samples");
-  require_attention(members == 1 && input.window == 0 && rows <= kMaxQueryRows,
-                    "a spectrum for few tokens of one member without a window");
 }
 
 std::vector<float> download(Backend& backend, const Operand& operand) {
@@ -93,7 +83,7 @@ std::vector<float> download(Backend& backend, const Operand& operand) {
   return values;
 }
 
-std::unique_ptr<Staging> Backend::make_staging(std::size_t values, DType type) {
+std::unique_ptr<Staging> DeviceMemory::make_staging(std::size_t values, DType type) {
   return std::make_unique<HostStaging>(*this, values, type);
 }
 

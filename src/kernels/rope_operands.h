@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/backend.h"
+#include "kernels/forward_ops.h"
 
 namespace kvs::inline kernels {
 

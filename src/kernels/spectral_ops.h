@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "kernels/backend.h"
+#include "kernels/attention_ops.h"
 
 namespace kvs::inline kernels {
 
@@ -23,8 +23,30 @@ constexpr std::size_t first_bin_of(std::size_t chunk, std::size_t chunks, std::s
   return chunk * bins / chunks;
 }
 
+/// Some bins of the DFT of a real signal with `samples` samples. Each bin also represents its mirror image.
+struct BinGrid {
+  BackendView<const std::uint32_t, 1> bins;  // at most samples / 2
+  std::size_t samples = 0;
+};
+
+/// Keys or values as some bins of their spectrum along the token axis, per channel.
+struct BinnedStates {
+  BackendView<const float, 4> sums;  // [kv_head, bin, (real, imaginary), head_dim]: Σ_n x[n] e^{−j2πbn/samples}
+  BinGrid grid = {};
+
+  std::size_t bins() const noexcept { return grid.bins.size(); }
+};
+
+/// Keys and values of earlier tokens. Each has its own bins; both have the same number of samples.
+struct KeySpectrum {
+  BinnedStates k, v;
+  std::size_t tokens = 0;  // samples 0 … tokens − 1 are read
+
+  std::size_t samples() const noexcept { return k.grid.samples; }
+};
+
 /// Transforms along the token axis of states [head, token, head_dim], per channel, in double precision. Made by
-/// Backend::make_spectral_ops.
+/// SpectrumOps::make_spectral_ops.
 class SpectralOps {
  public:
   virtual ~SpectralOps() = default;
@@ -56,6 +78,23 @@ class SpectralOps {
   virtual void dct_resample(TensorView<const float, 2> states, std::size_t first_bin, double scale,
                             TensorView<float, 2> out) = 0;
 };
+
+/// Spectra of states, and attention over them.
+class SpectrumOps {
+ public:
+  virtual ~SpectrumOps() = default;
+
+  /// Makes the transforms of states in this backend's memory.
+  virtual std::unique_ptr<SpectralOps> make_spectral_ops() = 0;
+  /// attention() over the tokens of `spectrum`, the past and the tokens themselves, in this order.
+  /// A spectrum is read without being transformed back. Its scores are one inverse transform of Σ_d q_d K_d[bin]; its
+  /// part of the output is Σ_bin V[bin] · (transform of the weights). Cost O(bins · head_dim + M log M) per query with
+  /// M samples. A spectrum needs one member, no window and few tokens: (H / G) · tokens ≤ kMaxQueryRows.
+  virtual void spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, Operand out) = 0;
+};
+
+/// @throws Error kInternal unless the shapes of spectrum_attention()'s operands match.
+void check_spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, const Operand& out);
 
 /// @throws Error kInternal unless shapes [head, token, head_dim] and [head, bin, 2, head_dim] match the grid.
 void check_grid(const std::array<std::size_t, 3>& x, const std::array<std::size_t, 4>& spectrum, const BinGrid& grid);

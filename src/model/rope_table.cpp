@@ -4,7 +4,7 @@
 
 namespace kvs::inline model {
 
-RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::size_t positions) {
+RopeMemory make_rope_memory(DeviceMemory& device, const RopeAngles& angles, std::size_t positions) {
   const std::size_t chunks = angles.frequencies.size();
   const auto factor = static_cast<float>(angles.factor);
   std::vector<float> cosine(positions * chunks), sine(positions * chunks);
@@ -15,10 +15,10 @@ RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::siz
       sine[position * chunks + chunk] = factor * static_cast<float>(std::sin(static_cast<double>(angle)));
     }
   }
-  RopeMemory memory{BackendTensor<float, 2>(backend, {positions, chunks}),
-                    BackendTensor<float, 2>(backend, {positions, chunks}), factor};
-  backend.upload(memory.cosine.view().data(), cosine.data(), memory.cosine.bytes());
-  backend.upload(memory.sine.view().data(), sine.data(), memory.sine.bytes());
+  RopeMemory memory{BackendTensor<float, 2>(device, {positions, chunks}),
+                    BackendTensor<float, 2>(device, {positions, chunks}), factor};
+  device.upload(memory.cosine.view().data(), cosine.data(), memory.cosine.bytes());
+  device.upload(memory.sine.view().data(), sine.data(), memory.sine.bytes());
   return memory;
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/backend.h"
+#include "kernels/forward_ops.h"
 #include "model/rope_angles.h"
 
 namespace kvs::inline model {
@@ -16,6 +16,6 @@ struct RopeMemory {
 
 /// Computes the angle as f32(position) · f32(frequency) rounded to f32, like Transformers. Its cos and sin are computed
 /// in double, rounded, and multiplied by the factor in f32. Cost: positions · rotary_dim transcendental functions.
-RopeMemory make_rope_memory(Backend& backend, const RopeAngles& angles, std::size_t positions);
+RopeMemory make_rope_memory(DeviceMemory& device, const RopeAngles& angles, std::size_t positions);
 
 }  // namespace kvs::inline model

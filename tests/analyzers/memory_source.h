@@ -45,6 +45,7 @@ class MemoryBackend final : public Backend {
     refuse();
   }
   void attention(const AttentionInput&, Operand) override { refuse(); }
+  void spectrum_attention(const AttentionInput&, const KeySpectrum&, Operand) override { refuse(); }
   void encode_rows(BackendView<const float, 4>, std::size_t, std::size_t, const StoredRows&, std::size_t) override {
     refuse();
   }

@@ -111,9 +111,11 @@ inline std::vector<float> attend_spectrum(Backend& backend, const SpectrumCase& 
              v = upload(random(c.kv_heads, c.tokens, 7), c.kv_heads, c.tokens);
   AttentionInput in{.q = q.view(), .k = k.view(), .v = v.view(), .softcap = c.softcap};
   if (before + c.past > 0) in.past = {past_k.view(), past_v.view(), before + c.past};
-  if (!as_rows) in.spectrum = {spectrum_k.view(), spectrum_v.view(), c.compressed};
   const OwnedOperand out(backend, c.tokens, c.query_heads * c.head_dim);
-  backend.attention(in, out);
+  if (as_rows)
+    backend.attention(in, out);
+  else
+    backend.spectrum_attention(in, {spectrum_k.view(), spectrum_v.view(), c.compressed}, out);
   return out.values();
 }
 

@@ -30,20 +30,21 @@ TEST(SpectrumAttentionInput, RefusesWhatItCannotRead) {
   const Spectrum keys(*backend, c, c.bins, 1), values(*backend, c, c.bins_v, 2);
   const auto row = uploaded<4>(*backend, std::vector<float>(c.kv_heads * c.head_dim), {1, c.kv_heads, 1, c.head_dim});
   const OwnedOperand out(*backend, 1, c.kv_heads * c.head_dim);
-  AttentionInput in{.q = row.view(), .k = row.view(), .v = row.view()};
-  in.spectrum = {keys.view(), values.view(), c.compressed};
-  EXPECT_NO_THROW(check_attention(in, out));
-  for (auto* const states : {&in.spectrum.k, &in.spectrum.v}) {
+  const AttentionInput in{.q = row.view(), .k = row.view(), .v = row.view()};
+  KeySpectrum spectrum{keys.view(), values.view(), c.compressed};
+  const auto check = [&] { check_spectrum_attention(in, spectrum, out); };
+  EXPECT_NO_THROW(check());
+  for (auto* const states : {&spectrum.k, &spectrum.v}) {
     const BinnedStates fitting = *states;
-    states->grid.bins = (states == &in.spectrum.k ? values : keys).bins.view();
-    EXPECT_THROW(check_attention(in, out), Error);  // other bins than sums
+    states->grid.bins = (states == &spectrum.k ? values : keys).bins.view();
+    EXPECT_THROW(check(), Error);  // other bins than sums
     *states = fitting;
     ++states->grid.samples;
-    EXPECT_THROW(check_attention(in, out), Error);  // other samples than the other's
+    EXPECT_THROW(check(), Error);  // other samples than the other's
     *states = fitting;
   }
-  in.spectrum.tokens = c.samples + 1;
-  EXPECT_THROW(check_attention(in, out), Error);
+  spectrum.tokens = c.samples + 1;
+  EXPECT_THROW(check(), Error);
   c.tokens = kMaxQueryRows / 3 + 1;
   EXPECT_THROW(attend_spectrum(*backend, c, false), Error);
 }

@@ -83,8 +83,7 @@ void pack_states(const StatesLayout& layout, const States& states, std::byte* pa
 void CpuBackend::attention(const AttentionInput& input, Operand out) {
   check_attention(input, out);
   if (input.q.empty()) return;
-  if (cpu::are_few_tokens(input))
-    return cpu::few_tokens_attention(input, compute_type(), out, threads_, row_scratch_, spectrum_);
+  if (cpu::are_few_tokens(input)) return cpu::few_tokens_attention(input, compute_type(), out, threads_, row_scratch_);
   const std::size_t members = input.q.extent(0), query_heads = input.q.extent(1), tokens = input.q.extent(2),
                     head_dim = input.q.extent(3), kv_heads = input.k.extent(1), group = query_heads / kv_heads;
   const StatesLayout layout(*products_, head_dim);

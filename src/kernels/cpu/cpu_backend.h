@@ -50,6 +50,7 @@ class CpuBackend final : public Backend {
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
+  void spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, Operand out) override;
   void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const StoredRows& held,
                    std::size_t at) override;
   void decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) override;
@@ -75,7 +76,7 @@ class CpuBackend final : public Backend {
   std::vector<cpu::AlignedBuffer> scratch_;           // [thread]
   cpu::AlignedBuffer packed_states_;                  // attention: keys and values in the products' layout
   cpu::AlignedBuffer row_scratch_;                    // attention of few tokens
-  cpu::SpectrumAttention spectrum_;                   // the spectrum part of attention of few tokens
+  cpu::SpectrumAttention spectrum_;                   // spectrum_attention: the part that reads the spectrum
   cpu::AlignedBuffer states_;                         // self_attention: q, k and v
   cpu::AlignedBuffer projected_;                      // up_projection: f32 [slab, weight rows]
 };

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/backend.h"
+#include "kernels/attention_ops.h"
 
 namespace kvs::cpu {
 

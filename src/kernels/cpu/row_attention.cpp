@@ -17,7 +17,7 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 /// own keys and values, and per run of keys its results. Queries, keys, values and results are in the basis in which
 /// the past is read, until join_runs() leaves that basis.
 struct Layout {
-  explicit Layout(const AttentionInput& in)
+  Layout(const AttentionInput& in, bool spectrum)
       : tokens(in.q.extent(2)),
         head_dim(in.q.extent(3)),
         kv_heads(in.k.extent(1)),
@@ -27,9 +27,9 @@ struct Layout {
         past(in.past.count()),
         past_runs((past + kRowRun - 1) / kRowRun),
         spectrum_run(past_runs + 1),
-        runs(past_runs + (in.spectrum.tokens > 0 ? 2 : 1)),
-        keys(in.past, true, in.spectrum.tokens == 0),
-        values(in.past, false, in.spectrum.tokens == 0),
+        runs(past_runs + (spectrum ? 2 : 1)),
+        keys(in.past, true, !spectrum),
+        values(in.past, false, !spectrum),
         shared_rows(in.past.k.data == in.past.v.data && in.past.slots.cosine.empty() && in.past.late_k.empty()) {}
 
   std::size_t run_floats() const noexcept { return rows * (head_dim + 2 + kRowRun); }
@@ -147,20 +147,19 @@ bool are_few_tokens(const AttentionInput& in) noexcept {
   constexpr std::size_t kFew = 8;
   const std::size_t tokens = in.q.extent(2), group = in.q.extent(1) / in.k.extent(1);
   const bool fits = tokens <= kFew && group * tokens <= kMaxQueryRows;
-  return in.spectrum.tokens > 0 || ((in.past.count() > 0 || !in.mass.empty()) && fits);
+  return (in.past.count() > 0 || !in.mass.empty()) && fits;
 }
 
 void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch,
-                          SpectrumAttention& spectrum) {
-  const Layout l(in);
-  if (in.spectrum.tokens > 0) spectrum.prepare(in, threads);
+                          const SpectrumAttention* spectrum) {
+  const Layout l(in, spectrum != nullptr);
   scratch.reserve(l.floats(static_cast<std::size_t>(threads)) * sizeof(float));
   auto* const base = static_cast<float*>(scratch.data());
 #pragma omp parallel num_threads(threads)
   {
 #pragma omp for schedule(static)
     for (std::size_t pair = 0; pair < l.pairs; ++pair) gather(in, l, pair, base);
-    if (in.spectrum.tokens > 0) spectrum.run(in, base, {l.results(base, 0, l.spectrum_run), l.runs * l.run_floats()});
+    if (spectrum != nullptr) spectrum->run(in, base, {l.results(base, 0, l.spectrum_run), l.runs * l.run_floats()});
     const std::size_t row_runs = l.past_runs + 1;
 #pragma omp for schedule(dynamic, 1)
     for (std::size_t task = 0; task < l.pairs * row_runs; ++task)

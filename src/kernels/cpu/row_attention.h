@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "kernels/backend.h"
+#include "kernels/attention_ops.h"
 #include "kernels/cpu/aligned.h"
 #include "kernels/cpu/spectrum_attention.h"
 
@@ -14,11 +14,11 @@ namespace kvs::cpu {
 /// Each run of kRowRun keys has its own softmax; runs are joined in order, so results do not depend on the threads.
 /// Source: Dao et al., Flash-Decoding (2023).
 /// Faster for up to 8 tokens with a past and up to kMaxQueryRows query rows per group. Only this attention computes the
-/// mass and reads a spectrum, which is one more run.
+/// mass. A spectrum is one more run.
 constexpr std::size_t kRowRun = 256;
 bool are_few_tokens(const AttentionInput& in) noexcept;
-/// @param in  checked, with few tokens;  @param scratch  grows as needed
+/// @param in  checked, with few tokens;  @param scratch  grows as needed;  @param spectrum  prepared, or null
 void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch,
-                          SpectrumAttention& spectrum);
+                          const SpectrumAttention* spectrum = nullptr);
 
 }  // namespace kvs::cpu

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/row_attention.h"
 #include "kernels/cpu/simd/loops.h"
 
 namespace kvs::cpu {
@@ -13,14 +15,17 @@ constexpr std::size_t kChannelBlock = 16;  // one cache line
 
 constexpr std::size_t padded(std::size_t count) { return (count + kSumLanes - 1) / kSumLanes * kSumLanes; }
 
+/// Returns the floats per thread.
+std::size_t stride_of(const KeySpectrum& spectrum) { return padded(RealFft::buffer_size(spectrum.samples())); }
+
 struct Shape {
-  explicit Shape(const AttentionInput& in)
+  Shape(const AttentionInput& in, const KeySpectrum& spectrum)
       : head_dim(in.q.extent(3)),
         pairs(in.k.extent(1)),
         rows(in.q.extent(1) / pairs * in.q.extent(2)),
-        samples(in.spectrum.samples()),
-        tokens(in.spectrum.tokens),
-        stride(padded(RealFft::buffer_size(samples))) {}
+        samples(spectrum.samples()),
+        tokens(spectrum.tokens),
+        stride(stride_of(spectrum)) {}
 
   /// Returns the keys or values of a pair (a KV head).
   const float* of_pair(const BinnedStates& states, std::size_t pair) const {
@@ -28,7 +33,7 @@ struct Shape {
   }
 
   std::size_t head_dim, pairs, rows, samples, tokens;
-  std::size_t stride;  // floats per thread
+  std::size_t stride;
 };
 
 /// signal[bins[n]] = Σ_d q_d K_d[n] / samples
@@ -64,15 +69,15 @@ void mix_values(const BinGrid& grid, const float* v, const float* signal, std::s
 
 }  // namespace
 
-void SpectrumAttention::prepare(const AttentionInput& in, int threads) {
-  const Shape s(in);
-  transform_ = &transforms_.get(s.samples);
-  signals_.reserve(static_cast<std::size_t>(threads) * s.stride * sizeof(float));
+void SpectrumAttention::prepare(const KeySpectrum& spectrum, int threads) {
+  spectrum_ = spectrum;
+  transform_ = &transforms_.get(spectrum.samples());
+  signals_.reserve(static_cast<std::size_t>(threads) * stride_of(spectrum) * sizeof(float));
 }
 
 void SpectrumAttention::run(const AttentionInput& in, const float* queries, const Results& results) const noexcept {
-  const Shape s(in);
-  const BinnedStates &k = in.spectrum.k, &v = in.spectrum.v;
+  const Shape s(in, spectrum_);
+  const BinnedStates &k = spectrum_.k, &v = spectrum_.v;
   float* const signal =
       static_cast<float*>(signals_.data()) + static_cast<std::size_t>(omp_get_thread_num()) * s.stride;
   const std::size_t read = padded(s.tokens), begin = 0;
@@ -109,3 +114,14 @@ void SpectrumAttention::run(const AttentionInput& in, const float* queries, cons
 }
 
 }  // namespace kvs::cpu
+
+namespace kvs::inline kernels {
+
+void CpuBackend::spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, Operand out) {
+  check_spectrum_attention(input, spectrum, out);
+  if (input.q.empty()) return;
+  spectrum_.prepare(spectrum, threads_);
+  cpu::few_tokens_attention(input, compute_type(), out, threads_, row_scratch_, &spectrum_);
+}
+
+}  // namespace kvs::inline kernels

@@ -2,13 +2,13 @@
 
 #include <cstddef>
 
-#include "kernels/backend.h"
 #include "kernels/cpu/aligned.h"
 #include "kernels/cpu/real_fft.h"
+#include "kernels/spectral_ops.h"
 
 namespace kvs::cpu {
 
-/// The part of few_tokens_attention() that reads AttentionInput::spectrum, in f32. With a = Σ_d q_d K_d per bin, the
+/// The part of few_tokens_attention() that reads a spectrum, in f32. With a = Σ_d q_d K_d per bin, the
 /// scores of all tokens are one inverse transform of a. With W = the transform of the weights, the mix of values is
 /// Σ_bin Re(V[bin] · conj W[bin]). A query costs bins · 2 · head_dim products and two transforms, for all tokens.
 class SpectrumAttention {
@@ -20,15 +20,16 @@ class SpectrumAttention {
   };
 
   /// Makes plans and allocates memory. Call it before a team runs.
-  void prepare(const AttentionInput& in, int threads);
+  void prepare(const KeySpectrum& spectrum, int threads);
   /// Called by every thread of a team. The threads share the queries; run() does not wait for them.  @param queries
   /// [pair, row, head_dim]
   void run(const AttentionInput& in, const float* queries, const Results& results) const noexcept;
 
  private:
   RealFfts transforms_;
-  const RealFft* transform_ = nullptr;  // for the prepared input
-  AlignedBuffer signals_;               // [thread]: a query's bins, then its scores, its weights, and bins again
+  KeySpectrum spectrum_;  // prepared
+  const RealFft* transform_ = nullptr;
+  AlignedBuffer signals_;  // [thread]: a query's bins, then its scores, its weights, and bins again
 };
 
 }  // namespace kvs::cpu

@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/backend.h"
 #include "kernels/cpu/aligned.h"
 #include "kernels/cpu/products.h"
+#include "kernels/forward_ops.h"
 
 namespace kvs::cpu {
 

@@ -33,34 +33,40 @@ cuda::SplitShape shape_of(const SelfAttentionInput& in) {
 
 std::size_t CudaBackend::max_head_dim() const { return cuda::kMaxHeadDim; }
 
+PastKv CudaBackend::plain_past(const PastKv& past) {
+  if (past.is_plain()) return past;
+  return {plain_rows(past.k, past.late_k, past.slots, past_k_), plain_rows(past.v, past.late_v, {}, past_v_)};
+}
+
+void CudaBackend::spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, Operand out) {
+  check_spectrum_attention(input, spectrum, out);
+  check_head_dim(input.q.extent(3));
+  if (input.q.empty()) return;
+  AttentionInput plain = input;
+  plain.past = plain_past(input.past);
+  spectrum_attention_.run(plain, spectrum, type_, out);
+}
+
 void CudaBackend::attention(const AttentionInput& input, Operand out) {
   check_attention(input, out);
   check_head_dim(input.q.extent(3));
   if (input.q.empty()) return;
-  const PastKv& past = input.past;
-  const bool plain = past.is_plain();
-  const StoredRows past_k = plain ? past.k : plain_past(past.k, past.late_k, past.slots, past_k_),
-                   past_v = plain ? past.v : plain_past(past.v, past.late_v, {}, past_v_);
-  if (input.spectrum.tokens > 0) {
-    AttentionInput plain_input = input;
-    plain_input.past = {past_k, past_v};
-    return spectrum_attention_.run(plain_input, type_, out);
-  }
+  const PastKv past = plain_past(input.past);
   const cuda::AttentionArguments<float> arguments{
       .q = input.q.data(),
       .k = input.k.data(),
       .v = input.v.data(),
-      .past_k = static_cast<const float*>(past_k.data),
-      .past_v = static_cast<const float*>(past_v.data),
+      .past_k = static_cast<const float*>(past.k.data),
+      .past_v = static_cast<const float*>(past.v.data),
       .members = input.q.extent(0),
       .query_heads = input.q.extent(1),
       .kv_heads = input.k.extent(1),
       .tokens = input.q.extent(2),
       .past = past.count(),
       .head_dim = input.q.extent(3),
-      .past_stride = past_k.shape[2],
+      .past_stride = past.k.shape[2],
       .row = input.q.extent(3),
-      .shared_past = past.count() > 0 && past_k.shape[0] == 1,
+      .shared_past = past.count() > 0 && past.k.shape[0] == 1,
       .scale = input.scale,
       .window = input.window,
       .softcap = input.softcap,

@@ -60,6 +60,7 @@ class CudaBackend final : public Backend {
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
+  void spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, Operand out) override;
   void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const StoredRows& held,
                    std::size_t at) override;
   void decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) override;
@@ -70,8 +71,10 @@ class CudaBackend final : public Backend {
                      float softcap) override;
 
  private:
-  /// Returns rows of a past as f32 rows in `memory` if they are stored in another form or in two parts.
-  StoredRows plain_past(const StoredRows& early, const StoredRows& late, const RopeTable& slots,
+  /// Returns a past as f32 rows, each in one part: itself, or a copy that is valid until the next call.
+  PastKv plain_past(const PastKv& past);
+  /// Copies rows in any form and in two parts to `memory`.
+  StoredRows plain_rows(const StoredRows& early, const StoredRows& late, const RopeTable& slots,
                         cuda::DeviceArray<float>& memory);
   /// self_attention() without its last step: q, k and v in `scratch`.
   template <class T>

@@ -83,7 +83,7 @@ void CudaBackend::decode_rows(const StoredRows& held, std::size_t first, Backend
   cuda::code_rows<false>(context_, held, first, out.extent(2), out.data(), out.extent(2), 0);
 }
 
-StoredRows CudaBackend::plain_past(const StoredRows& early, const StoredRows& late, const RopeTable& slots,
+StoredRows CudaBackend::plain_rows(const StoredRows& early, const StoredRows& late, const RopeTable& slots,
                                    cuda::DeviceArray<float>& memory) {
   const std::size_t members = early.shape[0], heads = early.shape[1], values = early.values(),
                     count = early.count + late.count;

@@ -17,29 +17,29 @@ struct HeldBins {
       : sums(states.sums.data()), numbers(states.grid.bins.data()), count(states.bins()) {}
 };
 
-/// AttentionInput as passed to kernels. A query is (head, token), with heads outermost, as in q.
+/// AttentionInput and KeySpectrum as passed to kernels. A query is (head, token), with heads outermost, as in q.
 struct Layout {
   const float *q, *k, *v, *past_k, *past_v;
   HeldBins spectrum_k, spectrum_v;
   std::size_t query_heads, kv_heads, tokens, head_dim, past, past_stride, samples, spectrum_tokens;
   float scale, softcap;
 
-  explicit Layout(const AttentionInput& in)
+  Layout(const AttentionInput& in, const KeySpectrum& spectrum)
       : q(in.q.data()),
         k(in.k.data()),
         v(in.v.data()),
         past_k(static_cast<const float*>(in.past.k.data)),
         past_v(static_cast<const float*>(in.past.v.data)),
-        spectrum_k(in.spectrum.k),
-        spectrum_v(in.spectrum.v),
+        spectrum_k(spectrum.k),
+        spectrum_v(spectrum.v),
         query_heads(in.q.extent(1)),
         kv_heads(in.k.extent(1)),
         tokens(in.q.extent(2)),
         head_dim(in.q.extent(3)),
         past(in.past.count()),
         past_stride(in.past.k.shape[2]),
-        samples(in.spectrum.samples()),
-        spectrum_tokens(in.spectrum.tokens),
+        samples(spectrum.samples()),
+        spectrum_tokens(spectrum.tokens),
         scale(in.scale),
         softcap(in.softcap) {}
 
@@ -142,8 +142,8 @@ __global__ void mix_values(Layout in, const cuDoubleComplex* signals, const floa
 
 }  // namespace
 
-void SpectrumAttention::run(const AttentionInput& in, DType type, const Operand& out) {
-  const Layout layout(in);
+void SpectrumAttention::run(const AttentionInput& in, const KeySpectrum& spectrum, DType type, const Operand& out) {
+  const Layout layout(in, spectrum);
   const std::size_t queries = layout.queries(), values = layout.samples * queries;
   signals_.reserve(context_, values);
   scores_.reserve(context_, queries * layout.rows());

@@ -2,14 +2,14 @@
 
 #include <cuComplex.h>
 
-#include "kernels/backend.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/device_array.h"
 #include "kernels/cuda/fft_plans.h"
+#include "kernels/spectral_ops.h"
 
 namespace kvs::cuda {
 
-/// Attention that reads AttentionInput::spectrum in addition to rows. The scores of the spectrum's tokens, for all
+/// Attention that reads a spectrum in addition to rows. The scores of the spectrum's tokens, for all
 /// queries, are one batch of inverse transforms of Σ_d q_d K_d. The values are mixed with the transforms of the
 /// weights. Uses f32, with transforms in double. Not thread-safe.
 class SpectrumAttention {
@@ -17,7 +17,7 @@ class SpectrumAttention {
   explicit SpectrumAttention(const Context& context) : context_(context), plans_(context) {}
 
   /// @param in  checked, its past in f32;  @param type  of `out`
-  void run(const AttentionInput& in, DType type, const Operand& out);
+  void run(const AttentionInput& in, const KeySpectrum& spectrum, DType type, const Operand& out);
 
  private:
   const Context& context_;

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-#include "kernels/backend.h"
 #include "kernels/cuda/context.h"
+#include "kernels/forward_ops.h"
 
 namespace kvs::cuda {
 

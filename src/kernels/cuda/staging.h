@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "core/dtype.h"
-#include "kernels/backend.h"
 #include "kernels/cuda/context.h"
+#include "kernels/device_memory.h"
 
 namespace kvs::cuda {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 
 #include "core/dtype.h"
-#include "kernels/backend.h"
 #include "kernels/cuda/device_array.h"
+#include "kernels/forward_ops.h"
 
 namespace kvs::cuda {
 

@@ -127,6 +127,12 @@ void MarkedBackend::attention(const AttentionInput& input, Operand out) {
   inner_.attention(input, out);
 }
 
+void MarkedBackend::spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, Operand out) {
+  mark(kAttention);
+  next_product_ = kOutput;
+  inner_.spectrum_attention(input, spectrum, out);
+}
+
 void MarkedBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
                                 const StoredRows& held, std::size_t at) {
   mark(kAttention);
