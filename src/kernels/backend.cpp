@@ -49,6 +49,11 @@ bool fits(const StoredRows& rows, const AttentionInput& in) {
 
 }  // namespace
 
+void ForwardOps::add_rows(BackendView<const float, 2> /*x*/, std::span<const std::int32_t> /*rows*/,
+                          std::span<const float> /*weights*/, BackendView<float, 2> /*sum*/) {
+  throw Error(ErrorCode::kUnsupported, "device", "found one without experts, expected cpu");
+}
+
 void check_attention(const AttentionInput& input, const Operand& out) {
   const auto [members, query_heads, tokens, head_dim] = input.q.shape();
   const auto& k = input.k.shape();

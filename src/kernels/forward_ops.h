@@ -93,6 +93,10 @@ class ForwardOps {
                           bool accumulate) = 0;
   /// out[r] = scale · table[rows[r]] in f32 (token embeddings). out: [row, table.columns]; rows: host memory.
   virtual void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) = 0;
+  /// sum[rows[r]] += weights[r] · x[r]: adds an expert's outputs to those of its tokens. x: [row, column]; rows and
+  /// weights: host memory; no row twice. @throws Error kUnsupported on a device without experts.
+  virtual void add_rows(BackendView<const float, 2> x, std::span<const std::int32_t> rows,
+                        std::span<const float> weights, BackendView<float, 2> sum);
   /// Converts x to the compute type. x, out: [row, column].
   virtual void narrow(BackendView<const float, 2> x, Operand out) = 0;
   /// Splits rows [q heads | k heads | v heads] into head-major tensors.

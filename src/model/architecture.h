@@ -6,8 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "io/json.h"
 #include "model/arithmetic.h"
+#include "model/config.h"
 #include "model/rope_config.h"
 
 namespace kvs::inline model {
@@ -32,9 +35,18 @@ enum class TensorRole : std::uint8_t {
   kGate,
   kUp,
   kDown,
-  kFeedForwardOutputNorm
+  kFeedForwardOutputNorm,
+  kRouter,
+  kSharedScale,  // of the shared expert's output: its sigmoid
+  kSharedGate,
+  kSharedUp,
+  kSharedDown,
+  kExpertGate,  // these three: of each expert
+  kExpertUp,
+  kExpertDown
 };
-inline constexpr std::size_t kTensorRoles = 19;
+inline constexpr std::size_t kTensorRoles = 27, kExpertRoles = 3;
+constexpr bool is_of_expert(TensorRole role) noexcept { return role >= TensorRole::kExpertGate; }
 
 /// The quantity that determines an extent of a tensor's shape.
 enum class TensorAxis : std::uint8_t {
@@ -45,14 +57,20 @@ enum class TensorAxis : std::uint8_t {
   kKeyRows,
   kFeedForward,
   kChunks,
-  kHeadDim
+  kHeadDim,
+  kOne,
+  kExperts,
+  kExpertWidth,
+  kSharedWidth
 };
 
 /// When a tensor has a bias: never, always, or depending on a switch of the config.
 enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kFeedForward };
 
-/// One tensor of an architecture. Names lack their ending (".weight" or ".bias"); "{}" represents the layer. Adjacent
-/// rows of the table with the same name in a format are parts of one stored tensor, in the table's order.
+/// One tensor of an architecture. Names lack their ending (".weight" or ".bias"); the first "{}" represents the layer,
+/// the second the expert. A tensor of the experts whose name has no second "{}" holds all experts: [expert, row,
+/// column]. Adjacent rows of the table with the same name in a format are parts of one stored tensor, in the table's
+/// order.
 struct TensorSpec {
   TensorRole role;
   std::string_view hf, gguf;  // empty: the format has no such tensor
@@ -60,6 +78,7 @@ struct TensorSpec {
   BiasGroup bias = BiasGroup::kNone;
   bool optional = false;           // a file may lack it
   std::string_view hf_other = {};  // name in other versions of Transformers
+  bool no_ending = false;          // the name has no ending in config.json's format
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
@@ -77,6 +96,8 @@ enum class WindowRule : std::uint8_t {
   kNone,         // no layer: a config with a window is refused
   kEveryLayer,   // sliding_window; null: no window
   kUpperLayers,  // sliding_window from layer max_window_layers on, if use_sliding_window
+  kSwitched,     // sliding_window in every layer, if use_sliding_window
+  kEvenLayers,   // sliding_window in layers 0, 2, … below max_window_layers, if use_sliding_window
   kPattern       // sliding_window in all but the last of every `window_period` layers
 };
 
@@ -102,6 +123,21 @@ struct ConfigKeys {
   float attention_softcap_default = 0, logit_softcap_default = 0;
 };
 
+/// The experts of a model and the layers that have them: [layer].
+struct ExpertLayers {
+  ExpertsConfig experts;
+  std::vector<bool> sparse;
+};
+
+/// How a family with experts states them.
+struct ExpertRules {
+  /// Reads config.json. @throws Error kInput, kUnsupported with the JSON pointer.
+  ExpertLayers (*read)(const JsonCursor& root, std::size_t layers);
+  bool gguf_normalised = false;                 // llama.cpp divides the weights of the chosen experts by their sum
+  std::span<const std::string_view> keys = {};  // the keys of config.json that `read` reads, or that have no effect
+  std::span<const TensorSpec> tensors = {};     // of a sparse block, instead of Architecture::feed_forward_tensors
+};
+
 /// A supported family of models: a row of the table in architectures.cpp.
 struct Architecture {
   std::string_view name;           // in configs and captures
@@ -121,6 +157,7 @@ struct Architecture {
   bool hf_heads_interleaved = false;       // a fused tensor is stored head by head: q, k, v of head 0, then of head 1
   bool hf_norms_less_one = false;          // gains of norms are stored minus 1
   std::size_t gguf_wide_scale_layers = 0;  // GGUF: layers of models with score scale 1 / sqrt(d_model / heads)
+  const ExpertRules* experts = nullptr;    // nullptr: the family has none
   ConfigKeys keys = {};
   RopeDefaults rope = {};
 };
@@ -132,7 +169,7 @@ const Architecture& architecture_of_model_type(std::string_view model_type, std:
 const Architecture* find_model_type(std::string_view model_type) noexcept;
 const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where);
 
-/// Returns `name` with "{}" replaced by `layer`.
-std::string with_layer(std::string_view name, std::size_t layer);
+/// Returns `name` with its first "{}" replaced by `number`.
+std::string with_number(std::string_view name, std::size_t number);
 
 }  // namespace kvs::inline model

@@ -7,8 +7,8 @@ namespace kvs::inline model {
 
 namespace {
 
-constexpr std::array kArchitectures{&kLlama,  &kMistral, &kQwen2, &kQwen3,  &kGemma2,
-                                    &kGemma3, &kPhi3,    &kOlmo2, &kGptNeox};
+constexpr std::array kArchitectures{&kLlama, &kMistral, &kQwen2,   &kQwen3,   &kGemma2,   &kGemma3,
+                                    &kPhi3,  &kOlmo2,   &kGptNeox, &kMixtral, &kQwen2Moe, &kQwen3Moe};
 
 const Architecture& find_architecture(std::string_view Architecture::*field, std::string_view wanted,
                                       std::string_view where) {
@@ -44,10 +44,10 @@ const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view
   return find_architecture(&Architecture::gguf, gguf, where);
 }
 
-std::string with_layer(std::string_view name, std::size_t layer) {
+std::string with_number(std::string_view name, std::size_t number) {
   const std::size_t at = name.find("{}");
   if (at == std::string_view::npos) return std::string(name);
-  return std::string(name.substr(0, at)) + std::to_string(layer) + std::string(name.substr(at + 2));
+  return std::string(name.substr(0, at)) + std::to_string(number) + std::string(name.substr(at + 2));
 }
 
 }  // namespace kvs::inline model

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,28 @@ struct AttentionConfig {
   std::size_t cache_values_per_token() const noexcept { return 2 * kv_heads * head_dim; }
 };
 
+/// The experts of a sparse feed-forward block. A router scores all experts for a token; the token goes through the
+/// `chosen` best, and their outputs are summed with weights.
+struct ExpertsConfig {
+  enum class Scores : std::uint8_t { kSoftmax, kSigmoid };
+
+  std::size_t count = 0, chosen = 0;  // count 0: a dense block
+  std::size_t d_ff = 0;               // of an expert
+  std::size_t shared_d_ff = 0;        // of the expert that every token goes through; 0: none
+  Scores scores = Scores::kSoftmax;   // of the router's logits, over all experts
+  bool normalised = false;            // the weights of the chosen experts are divided by their sum
+};
+
 /// The feed-forward block of one layer.
 struct FeedForwardConfig {
-  std::size_t d_ff = 0;
+  std::size_t d_ff = 0;  // of a dense block
+  ExpertsConfig experts = {};
+
+  bool is_sparse() const noexcept { return experts.count > 0; }
+  /// Width of the hidden channels that one token goes through.
+  std::size_t active_d_ff() const noexcept {
+    return is_sparse() ? experts.chosen * experts.d_ff + experts.shared_d_ff : d_ff;
+  }
 };
 
 struct LayerConfig {
@@ -63,6 +83,11 @@ struct ModelConfig {
   std::size_t group() const noexcept { return layer.front().attention.group(); }
   float score_scale() const noexcept { return layer.front().attention.score_scale(); }
   std::size_t d_ff() const noexcept { return layer.front().feed_forward.d_ff; }
+
+  /// Returns true if some layer has experts.
+  bool has_experts() const noexcept {
+    return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.feed_forward.is_sparse(); });
+  }
 
   std::size_t window(std::size_t index) const noexcept { return layer[index].attention.window; }
   bool has_windows() const noexcept {

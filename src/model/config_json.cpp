@@ -13,8 +13,11 @@ Json arithmetic_json(const Arithmetic& arithmetic) {
 
 Json layer_json(const LayerConfig& layer) {
   const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap] = layer.attention;
-  const auto& [d_ff] = layer.feed_forward;
-  return {query_heads, kv_heads, head_dim, window, rope, scale, softcap, d_ff};
+  const auto& [d_ff, experts] = layer.feed_forward;
+  const auto& [count, chosen, expert_d_ff, shared_d_ff, scores, normalised] = experts;
+  Json json{query_heads, kv_heads, head_dim, window, rope, scale, softcap, d_ff};
+  if (count > 0) json.push_back({count, chosen, expert_d_ff, shared_d_ff, scores, normalised});
+  return json;
 }
 
 }  // namespace

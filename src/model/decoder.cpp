@@ -8,6 +8,8 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "model/scratch.h"
+#include "model/sparse_block.h"
 
 namespace kvs::inline model {
 
@@ -37,36 +39,6 @@ BackendView<float, 2> as_rows(const ResidualStream& hidden) {
   return rows.reshape<2>({rows.extent(0) * rows.extent(1), rows.extent(2)});
 }
 
-/// Backend memory that grows on demand and is reused otherwise.
-class Scratch {
- public:
-  explicit Scratch(Backend& backend) : backend_(&backend) {}
-
-  BackendView<float, 2> matrix(std::size_t rows, std::size_t columns) {
-    auto* data = static_cast<float*>(reserve(rows * columns * sizeof(float)));
-    return {std::span<float>(data, rows * columns), {rows, columns}};
-  }
-  BackendView<float, 4> states(std::array<std::size_t, 4> shape) {
-    const std::size_t size = shape[0] * shape[1] * shape[2] * shape[3];
-    auto* data = static_cast<float*>(reserve(size * sizeof(float)));
-    return {std::span<float>(data, size), shape};
-  }
-  Operand operand(std::size_t rows, std::size_t columns) {
-    return {reserve(operand_bytes(*backend_, rows, columns)), rows, columns};
-  }
-
- private:
-  void* reserve(std::size_t bytes) {
-    if (memory_.bytes() < bytes) {
-      memory_ = {};  // released first: the old and the new buffer need not fit at the same time
-      memory_ = BackendTensor<std::byte, 1>(*backend_, {bytes});
-    }
-    return memory_.view().data();
-  }
-  Backend* backend_;
-  BackendTensor<std::byte, 1> memory_;
-};
-
 }  // namespace
 
 struct Decoder::ForwardPass {
@@ -80,7 +52,8 @@ struct Decoder::ForwardPass {
         k(backend),
         v(backend),
         mixed(backend),
-        last(backend) {}
+        last(backend),
+        sparse(backend) {}
 
   void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache);
   void attend(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
@@ -106,6 +79,7 @@ struct Decoder::ForwardPass {
   Scratch q, k, v;  // f32, head-major, if a hook, a cache or a norm needs them
   Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
   Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
+  SparseBlock sparse;
 };
 
 /// Computes the input of a block or the head from the residual stream; without a norm, the rows themselves.
@@ -230,9 +204,14 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
       x = normed.operand(count, config.d_model);
       normalise(slab, weights.feed_forward_norm, x);
     }
-    const Operand activated = mixed.operand(count, config.d_ff());
-    backend.up_projection(x, *weights.gate_up, arithmetic.activation, activated);
-    add_to_residual(activated, *weights.down, weights.feed_forward_output_norm, slab);
+    const FeedForwardConfig& block = config.layer[layer].feed_forward;
+    if (block.is_sparse()) {
+      sparse.add(x, weights.sparse, block.experts, arithmetic.activation, slab);
+      continue;
+    }
+    const Operand activated = mixed.operand(count, block.d_ff);
+    backend.up_projection(x, *weights.mlp.gate_up, arithmetic.activation, activated);
+    add_to_residual(activated, *weights.mlp.down, weights.feed_forward_output_norm, slab);
   }
 }
 

@@ -32,9 +32,6 @@ void check_options(const GgufKeys& keys, const Architecture& row, const Attentio
               "found " + std::to_string(found) + ", supported is the head size, " + std::to_string(expected));
   };
   must_equal("attention.value_length", attention.head_dim);
-  if (keys.nonzero("expert_count")) {
-    keys.fail(ErrorCode::kUnsupported, "expert_count", "found a mixture of experts, supported are: dense models");
-  }
   if (!keys.boolean("attention.causal", true)) {
     keys.fail(ErrorCode::kUnsupported, "attention.causal", "found false, supported is: causal attention");
   }
@@ -109,6 +106,27 @@ AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, s
   return attention;
 }
 
+/// Reads the experts of all layers, like llama.cpp.
+ExpertsConfig parse_experts(const GgufKeys& keys, const Architecture& row) {
+  ExpertsConfig experts;
+  if (!keys.nonzero("expert_count")) return experts;
+  if (row.experts == nullptr)
+    keys.fail(ErrorCode::kUnsupported, "expert_count",
+              "found a mixture of experts, supported are: dense models of this architecture");
+  experts.count = keys.count("expert_count", kMaxWidth);
+  experts.chosen = keys.count("expert_used_count", kMaxWidth);
+  if (experts.chosen > experts.count)
+    keys.fail(ErrorCode::kInput, "expert_used_count",
+              "found " + std::to_string(experts.chosen) + ", expected at most the " + std::to_string(experts.count) +
+                  " experts");
+  const bool own = keys.has("expert_feed_forward_length");
+  experts.d_ff = keys.count(own ? "expert_feed_forward_length" : "feed_forward_length", kMaxWidth);
+  if (keys.nonzero("expert_shared_feed_forward_length"))
+    experts.shared_d_ff = keys.count("expert_shared_feed_forward_length", kMaxWidth);
+  experts.normalised = row.experts->gguf_normalised;
+  return experts;
+}
+
 /// Reads the arithmetic that differs from the row's own.
 void parse_arithmetic(const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   config.arithmetic = row.arithmetic;
@@ -162,8 +180,8 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   const std::size_t layers = keys.count("block_count", kMaxLayers);
   config.d_model = keys.count("embedding_length", kMaxWidth);
   const std::size_t d_ff = keys.count("feed_forward_length", kMaxWidth);
-  config.layer.assign(
-      layers, {.attention = parse_attention(keys, row, layers, config.d_model, where), .feed_forward = {.d_ff = d_ff}});
+  config.layer.assign(layers, {.attention = parse_attention(keys, row, layers, config.d_model, where),
+                               .feed_forward = {.d_ff = d_ff, .experts = parse_experts(keys, row)}});
   config.vocabulary = vocabulary_of(file, keys, parsed.notes);
   config.context = keys.count("context_length", kMaxContext);
   config.norm_epsilon = static_cast<float>(keys.positive(

@@ -114,8 +114,13 @@ void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& 
   const std::size_t layers = count(root, "num_hidden_layers", kMaxLayers);
   config.d_model = count(root, "hidden_size", kMaxWidth);
   const std::size_t d_ff = count(root, "intermediate_size", kMaxWidth);
-  config.layer.assign(layers,
-                      {.attention = parse_attention(root, row, config.d_model), .feed_forward = {.d_ff = d_ff}});
+  config.layer.assign(
+      layers, {.attention = parse_attention(root, row, config.d_model), .feed_forward = {.d_ff = d_ff, .experts = {}}});
+  if (row.experts != nullptr && row.experts->read != nullptr) {
+    const ExpertLayers all = row.experts->read(root, layers);
+    for (std::size_t layer = 0; layer < layers; ++layer)
+      if (all.sparse[layer]) config.layer[layer].feed_forward.experts = all.experts;
+  }
   const std::vector<std::size_t> windows = hf_windows(root, row, layers);
   for (std::size_t layer = 0; layer < layers; ++layer) config.layer[layer].attention.window = windows[layer];
 }

@@ -117,10 +117,20 @@ bool neutral(const Json& value, double number) {
 
 void append(std::string& list, const std::string& key) { list += (list.empty() ? "" : ", ") + printable(key, 80); }
 
+/// Returns true if the windows depend on use_sliding_window.
+bool is_switched(WindowRule rule) noexcept {
+  return rule == WindowRule::kUpperLayers || rule == WindowRule::kSwitched || rule == WindowRule::kEvenLayers;
+}
+
+bool is_expert_key(const Architecture& row, std::string_view key) {
+  return row.experts != nullptr && std::ranges::find(row.experts->keys, key) != row.experts->keys.end();
+}
+
 bool reads(const Architecture& row, std::string_view key) {
   const ConfigKeys& keys = row.keys;
   if (key == "sliding_window") return row.windows != WindowRule::kNone;
-  if (key == "use_sliding_window") return row.windows == WindowRule::kUpperLayers;
+  if (key == "use_sliding_window") return is_switched(row.windows);
+  if (is_expert_key(row, key)) return true;
   for (const std::string_view own : {keys.attention_bias, keys.mlp_bias, keys.parallel_residual, keys.window_pattern,
                                      keys.attention_scalar, keys.attention_softcap, keys.logit_softcap}) {
     if (!own.empty() && key == own) return true;
@@ -152,8 +162,12 @@ std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, 
   std::vector<bool> windowed(layers, false);
   if (window == 0) return windowed;
   std::size_t first = 0, period = 0;
-  if (row.windows == WindowRule::kUpperLayers) {
-    first = root.has("max_window_layers") ? root.at("max_window_layers").unsigned_integer(kMaxLayers) : 28;
+  const std::size_t border =
+      root.has("max_window_layers") ? root.at("max_window_layers").unsigned_integer(kMaxLayers) : 28;
+  if (row.windows == WindowRule::kUpperLayers) first = border;
+  if (row.windows == WindowRule::kEvenLayers) {
+    for (std::size_t layer = 0; layer < std::min(border, layers); layer += 2) windowed[layer] = true;
+    return windowed;
   }
   if (row.windows == WindowRule::kPattern) {
     const std::string_view key = row.keys.window_pattern;
@@ -167,7 +181,7 @@ std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, 
 /// Returns the effective sliding_window; 0: none.
 std::size_t window_size(const JsonCursor& root, const Architecture& row) {
   if (row.windows == WindowRule::kNone) return 0;
-  if (row.windows == WindowRule::kUpperLayers) {
+  if (is_switched(row.windows)) {
     const bool used = root.has("use_sliding_window") && root.at("use_sliding_window").boolean();
     if (!used) return 0;
   }
@@ -201,7 +215,8 @@ void check_hf_options(const JsonCursor& root, const Architecture& row, std::vect
     if (number != nullptr && !std::isfinite(*number)) append(not_finite, key);
     const auto* found = std::ranges::find(kArithmeticKeys, key, &ArithmeticKey::name);
     if (found == kArithmeticKeys.end()) {
-      if (std::ranges::find(kOtherKeys, key) != kOtherKeys.end() || key == row.keys.norm_epsilon) continue;
+      if (std::ranges::find(kOtherKeys, key) != kOtherKeys.end() || key == row.keys.norm_epsilon || reads(row, key))
+        continue;
       append(unknown, key);
       continue;
     }
@@ -218,7 +233,8 @@ void check_hf_options(const JsonCursor& root, const Architecture& row, std::vect
 std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& row, std::size_t layers) {
   const std::size_t window = window_size(root, row);
   const std::vector<bool> listed = listed_layers(root, layers), ruled = ruled_layers(root, row, layers, window);
-  const bool fixed = row.windows == WindowRule::kNone || row.windows == WindowRule::kEveryLayer;
+  const bool fixed = row.windows == WindowRule::kNone || row.windows == WindowRule::kEveryLayer ||
+                     row.windows == WindowRule::kSwitched;
   if (fixed && !listed.empty() && listed != ruled) {
     throw Error(ErrorCode::kUnsupported, root.at("layer_types").place(),
                 "found layers of several types, supported are: layers alike, as sliding_window says, in " +

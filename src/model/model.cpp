@@ -15,14 +15,15 @@ namespace {
 /// Stacks projections of one layer into one matrix, so that one product computes all of them.
 /// @param zero  receives the names of projections whose weights are all zero
 std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors, std::size_t layer,
-                                   std::span<const TensorRole> roles, std::vector<std::string>* zero = nullptr) {
+                                   std::span<const TensorRole> roles, std::vector<std::string>* zero = nullptr,
+                                   std::size_t expert = 0) {
   std::vector<TensorRows> parts;
   std::vector<float> bias;
   std::size_t rows = 0;
   bool biased = false;
   for (const TensorRole role : roles) {
-    parts.push_back(tensors.rows(role, layer));
-    std::vector<float> part_bias = tensors.bias(role, layer);
+    parts.push_back(tensors.rows(role, layer, expert));
+    std::vector<float> part_bias = is_of_expert(role) ? std::vector<float>() : tensors.bias(role, layer);
     biased = biased || !part_bias.empty();
     part_bias.resize(parts.back().rows());
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
@@ -46,7 +47,7 @@ std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors
   auto weight = backend.make_weight(source);
   if (zero != nullptr)
     for (std::size_t n = 0; n < parts.size(); ++n)
-      if (says[n] == 0) zero->push_back(tensors.name(roles[n], layer));
+      if (says[n] == 0) zero->push_back(tensors.name(roles[n], layer, expert));
   return weight;
 }
 
@@ -65,6 +66,22 @@ NormWeights make_norm(Backend& backend, const ModelTensors& tensors, TensorRole 
   return norm;
 }
 
+ExpertWeights make_experts(Backend& backend, const ModelTensors& tensors, std::size_t layer,
+                           std::vector<std::string>* zero) {
+  using enum TensorRole;
+  ExpertWeights weights;
+  weights.router = make_fused(backend, tensors, layer, std::array{kRouter});
+  for (std::size_t expert = 0; expert < tensors.experts(layer); ++expert)
+    weights.experts.push_back({make_fused(backend, tensors, layer, std::array{kExpertGate, kExpertUp}, zero, expert),
+                               make_fused(backend, tensors, layer, std::array{kExpertDown}, zero, expert)});
+  if (tensors.has(kSharedDown, layer))
+    weights.shared = {make_fused(backend, tensors, layer, std::array{kSharedGate, kSharedUp}, zero),
+                      make_fused(backend, tensors, layer, std::array{kSharedDown}, zero)};
+  if (tensors.has(kSharedScale, layer))
+    weights.shared_scale = make_fused(backend, tensors, layer, std::array{kSharedScale});
+  return weights;
+}
+
 LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size_t layer,
                         std::vector<std::string>* zero) {
   using enum TensorRole;
@@ -77,9 +94,13 @@ LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size
   weights.feed_forward_output_norm = make_norm(backend, tensors, kFeedForwardOutputNorm, layer);
   weights.qkv = make_fused(backend, tensors, layer, std::array{kQuery, kKey, kValue}, zero);
   weights.output = make_fused(backend, tensors, layer, std::array{kOutput}, zero);
-  weights.gate_up = tensors.has(kGate, layer) ? make_fused(backend, tensors, layer, std::array{kGate, kUp}, zero)
-                                              : make_fused(backend, tensors, layer, std::array{kUp}, zero);
-  weights.down = make_fused(backend, tensors, layer, std::array{kDown}, zero);
+  if (tensors.experts(layer) > 0) {
+    weights.sparse = make_experts(backend, tensors, layer, zero);
+    return weights;
+  }
+  weights.mlp.gate_up = tensors.has(kGate, layer) ? make_fused(backend, tensors, layer, std::array{kGate, kUp}, zero)
+                                                  : make_fused(backend, tensors, layer, std::array{kUp}, zero);
+  weights.mlp.down = make_fused(backend, tensors, layer, std::array{kDown}, zero);
   return weights;
 }
 
@@ -97,7 +118,14 @@ constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 std::size_t LayerWeights::bytes() const noexcept {
   return attention_norm.bytes() + feed_forward_norm.bytes() + query_norm.bytes() + key_norm.bytes() +
          attention_output_norm.bytes() + feed_forward_output_norm.bytes() + qkv->bytes() + output->bytes() +
-         gate_up->bytes() + down->bytes();
+         mlp.bytes() + sparse.bytes();
+}
+
+std::size_t ExpertWeights::bytes() const noexcept {
+  std::size_t sum = shared.bytes() + (router == nullptr ? 0 : router->bytes()) +
+                    (shared_scale == nullptr ? 0 : shared_scale->bytes());
+  for (const MlpWeights& expert : experts) sum += expert.bytes();
+  return sum;
 }
 
 /// Rows in the backend's compute type.
@@ -139,6 +167,9 @@ struct Model::Embedding {
 Model::Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress,
              std::size_t budget)
     : config_(source.config()), backend_(&backend) {
+  if (config_.has_experts() && backend.device() != "cpu")
+    throw Error(ErrorCode::kUnsupported, config_.name,
+                "found a mixture of experts, which runs on the CPU only; expected --device cpu");
   const ModelTensors& tensors = source.tensors();
   embedding_ = std::make_unique<Embedding>(backend, tensors.rows(TensorRole::kEmbedding));
   final_norm_ = make_norm(backend, tensors, TensorRole::kFinalNorm);

@@ -27,14 +27,32 @@ struct NormWeights {
   std::size_t bytes() const noexcept { return gain.bytes() + bias.bytes(); }
 };
 
+/// A feed-forward network: of a dense block, of one expert, or of the shared expert.
+struct MlpWeights {
+  std::unique_ptr<Weight> gate_up;  // rows: gate, up; or up alone
+  std::unique_ptr<Weight> down;     // [d_model, width]
+
+  std::size_t bytes() const noexcept { return gate_up == nullptr ? 0 : gate_up->bytes() + down->bytes(); }
+};
+
+/// The experts of a sparse block.
+struct ExpertWeights {
+  std::unique_ptr<Weight> router;        // [expert, d_model]
+  std::vector<MlpWeights> experts;       // empty: the block is dense
+  MlpWeights shared;                     // nothing: no shared expert
+  std::unique_ptr<Weight> shared_scale;  // [1, d_model]; nullptr: the shared expert's output is not scaled
+
+  std::size_t bytes() const noexcept;
+};
+
 struct LayerWeights {
   NormWeights attention_norm, feed_forward_norm;                // [d_model], of the blocks' inputs
   NormWeights query_norm, key_norm;                             // [head_dim] or [heads · head_dim]
   NormWeights attention_output_norm, feed_forward_output_norm;  // [d_model]
-  std::unique_ptr<Weight> qkv;      // rows: q heads, k heads, v heads, rotate-half channel order
-  std::unique_ptr<Weight> output;   // [d_model, query_heads · head_dim]
-  std::unique_ptr<Weight> gate_up;  // rows: gate, up; or up alone
-  std::unique_ptr<Weight> down;     // [d_model, d_ff]
+  std::unique_ptr<Weight> qkv;     // rows: q heads, k heads, v heads, rotate-half channel order
+  std::unique_ptr<Weight> output;  // [d_model, query_heads · head_dim]
+  MlpWeights mlp;                  // of a dense block
+  ExpertWeights sparse;            // of a sparse block
 
   std::size_t bytes() const noexcept;  // backend memory held
 };

@@ -10,6 +10,7 @@ namespace kvs::inline model {
 namespace {
 
 constexpr std::size_t kNamesShown = 5;
+constexpr auto kFirstExpertRole = static_cast<std::size_t>(TensorRole::kExpertGate);
 
 std::string name_list(std::span<const std::string> names) {
   std::string text;
@@ -77,7 +78,9 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     if (layer == 0) find_all(parsed.architecture->model_tensors, layer, parsed, missing);
     find_all(parsed.architecture->attention_tensors, layer, parsed, missing);
-    find_all(parsed.architecture->feed_forward_tensors, layer, parsed, missing);
+    const bool sparse = parsed.config.layer[layer].feed_forward.is_sparse();
+    find_all(sparse ? parsed.architecture->experts->tensors : parsed.architecture->feed_forward_tensors, layer, parsed,
+             missing);
     find_all(kRopeTensors, layer, parsed, missing);
   }
   if (!missing.names.empty()) fail_missing(missing);
@@ -110,7 +113,9 @@ void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer
     std::size_t end = begin + 1;
     while (end < table.size() && name_in(table[end], format_) == name_in(table[begin], format_)) ++end;
     const TensorSpec& spec = table[begin];
-    if ((spec.per_layer() || layer == 0) && needed(spec, parsed)) {
+    if (is_of_expert(spec.role)) {
+      find_experts(table.subspan(begin, end - begin), layer, parsed, missing);
+    } else if ((spec.per_layer() || layer == 0) && needed(spec, parsed)) {
       find(table.subspan(begin, end - begin), layer, parsed, missing);
     }
     begin = end;
@@ -133,8 +138,8 @@ bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) co
 }
 
 /// Returns the rows of part `index`: stacked in the table's order, or head by head.
-RowPart ModelTensors::part_of(Parts parts, std::size_t index, const ParsedConfig& parsed) const {
-  const auto rows_of = [&](const TensorSpec& spec) { return extent_of(spec.rows, parsed.config, format_).size; };
+RowPart ModelTensors::part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const {
+  const auto rows_of = [&](const TensorSpec& spec) { return extent_of(spec.rows, parsed.config, layer, format_).size; };
   const std::size_t rows = rows_of(parts[index]);
   if (format_ == ModelFormat::kHuggingFace && parsed.architecture->hf_heads_interleaved && parts.size() > 1) {
     const std::size_t run = parsed.config.head_dim();
@@ -145,11 +150,11 @@ RowPart ModelTensors::part_of(Parts parts, std::size_t index, const ParsedConfig
   return {.first = first, .rows = rows, .run = rows, .stride = rows};
 }
 
-const StoredTensor* ModelTensors::find_checked(Parts parts, std::span<const std::string> names, bool bias,
-                                               const ModelConfig& config) {
+const StoredTensor* ModelTensors::find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
+                                               std::size_t layer, const ModelConfig& config) {
   const StoredTensor* tensor = find_any(*archive_, names);
   if (tensor == nullptr) return nullptr;
-  check_shape(*archive_, *tensor, parts, bias, config, format_);
+  check_shape(*archive_, *tensor, parts, bias, stacked, config, layer, format_);
   names_.push_back(tensor->name);
   return tensor;
 }
@@ -164,17 +169,46 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
   const Architecture& row = *parsed.architecture;
   std::vector<std::string> names = file_names(row, spec, format_, layer, ".weight");
   if (spec.role == TensorRole::kEmbedding && format_ == ModelFormat::kHuggingFace) names = embedding_names_;
-  const StoredTensor *weight = find_checked(parts, names, false, parsed.config), *bias = nullptr;
+  const StoredTensor *weight = find_checked(parts, names, false, false, layer, parsed.config), *bias = nullptr;
   if (weight == nullptr && !spec.optional) miss(names.front());
   const bool asked = biased(spec, parsed);
   if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
     names = file_names(row, spec, format_, layer, ".bias");
-    bias = find_checked(parts, names, true, parsed.config);
+    bias = find_checked(parts, names, true, false, layer, parsed.config);
     if (bias == nullptr && asked) miss(names.front());
   }
   for (std::size_t index = 0; index < parts.size(); ++index) {
-    layers_[layer][static_cast<std::size_t>(parts[index].role)] = {
-        .weight = weight, .bias = bias, .part = part_of(parts, index, parsed)};
+    layers_[layer].tensors[static_cast<std::size_t>(parts[index].role)] = {
+        .weight = weight, .bias = bias, .part = part_of(parts, index, layer, parsed)};
+  }
+}
+
+/// Finds tensors of the experts: one for each expert, or one that holds all experts.
+void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing) {
+  const TensorSpec& spec = parts.front();
+  const std::string_view name = name_in(spec, format_);
+  const bool stacked = name.find("{}") == name.rfind("{}");
+  std::vector<std::array<Found, kExpertRoles>>& experts = layers_[layer].experts;
+  experts.resize(parsed.config.layer[layer].feed_forward.experts.count);
+  std::size_t rows = 0;  // of one expert
+  for (const TensorSpec& part : parts) rows += extent_of(part.rows, parsed.config, layer, format_).size;
+  const StoredTensor* weight = nullptr;
+  for (std::size_t expert = 0; expert < experts.size(); ++expert) {
+    if (!stacked || expert == 0) {
+      const std::vector<std::string> names =
+          file_names(*parsed.architecture, spec, format_, layer, spec.no_ending ? "" : ".weight", expert);
+      weight = find_checked(parts, names, false, stacked, layer, parsed.config);
+      if (weight == nullptr) {
+        missing.names.push_back(names.front());
+        missing.whole_layers = std::min(missing.whole_layers, layer);
+      }
+    }
+    for (std::size_t index = 0; index < parts.size(); ++index) {
+      RowPart part = part_of(parts, index, layer, parsed);
+      if (stacked) part.first += expert * rows;
+      experts[expert][static_cast<std::size_t>(parts[index].role) - kFirstExpertRole] = {
+          .weight = weight, .bias = nullptr, .part = part};
+    }
   }
 }
 
@@ -191,16 +225,18 @@ void ModelTensors::note_unused(ParsedConfig& parsed) const {
                          " not used by the config: " + name_list(unused));
 }
 
-const ModelTensors::Found& ModelTensors::found(TensorRole role, std::size_t layer) const {
-  return layers_.at(layer)[static_cast<std::size_t>(role)];
+const ModelTensors::Found& ModelTensors::found(TensorRole role, std::size_t layer, std::size_t expert) const {
+  const Layer& tensors = layers_.at(layer);
+  const auto index = static_cast<std::size_t>(role);
+  return is_of_expert(role) ? tensors.experts.at(expert)[index - kFirstExpertRole] : tensors.tensors[index];
 }
 
 Interleaving ModelTensors::interleaving(TensorRole role) const noexcept {
   return role == TensorRole::kQuery || role == TensorRole::kKey ? interleaving_ : Interleaving{};
 }
 
-TensorRows ModelTensors::rows(TensorRole role, std::size_t layer) const {
-  const Found& stored = found(role, layer);
+TensorRows ModelTensors::rows(TensorRole role, std::size_t layer, std::size_t expert) const {
+  const Found& stored = found(role, layer, expert);
   return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part);
 }
 

@@ -65,12 +65,17 @@ class ModelTensors {
   ModelTensors(const TensorArchive& archive, ModelFormat format, ParsedConfig& parsed);
 
   /// layer: 0 for tensors that do not belong to a layer.
-  TensorRows rows(TensorRole role, std::size_t layer = 0) const;
+  /// expert: 0 for tensors that are not an expert's.
+  TensorRows rows(TensorRole role, std::size_t layer = 0, std::size_t expert = 0) const;
   /// Name in the file.
-  const std::string& name(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight->name; }
+  const std::string& name(TensorRole role, std::size_t layer = 0, std::size_t expert = 0) const {
+    return found(role, layer, expert).weight->name;
+  }
   /// Empty if the projection has none.
   std::vector<float> bias(TensorRole role, std::size_t layer) const;
   bool has(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight != nullptr; }
+  /// Number of experts of a layer; 0: its feed-forward block is dense.
+  std::size_t experts(std::size_t layer) const { return layers_.at(layer).experts.size(); }
   /// Returns the values of a vector such as a norm's gain, as multiplied, independent of how the file stores them.
   std::vector<float> vector(TensorRole role, std::size_t layer = 0) const;
   /// Names of every tensor in use; the model's digest covers them.
@@ -85,21 +90,26 @@ class ModelTensors {
   /// Adjacent rows of the table that are stored in one tensor.
   using Parts = std::span<const TensorSpec>;
   using Row = std::array<Found, kTensorRoles>;
+  struct Layer {
+    Row tensors;
+    std::vector<std::array<Found, kExpertRoles>> experts;
+  };
   struct Missing {
     std::size_t whole_layers;  // number of layers before the first incomplete one
     bool untied_head = false;
     std::vector<std::string> names;
   };
 
-  const Found& found(TensorRole role, std::size_t layer) const;
+  const Found& found(TensorRole role, std::size_t layer, std::size_t expert = 0) const;
   Interleaving interleaving(TensorRole role) const noexcept;
   bool needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
   bool biased(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
   void find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   void find(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
-  RowPart part_of(Parts parts, std::size_t index, const ParsedConfig& parsed) const;
-  const StoredTensor* find_checked(Parts parts, std::span<const std::string> names, bool bias,
-                                   const ModelConfig& config);
+  void find_experts(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
+  RowPart part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const;
+  const StoredTensor* find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
+                                   std::size_t layer, const ModelConfig& config);
   [[noreturn]] void fail_missing(const Missing& missing) const;
   void note_unused(ParsedConfig& parsed) const;
 
@@ -107,7 +117,7 @@ class ModelTensors {
   ModelFormat format_;
   bool norms_less_one_;
   Interleaving interleaving_;  // of W_q and W_k
-  std::vector<Row> layers_;    // tensors that do not belong to a layer are in row 0
+  std::vector<Layer> layers_;  // tensors that do not belong to a layer are in layer 0
   std::vector<std::string> names_;
   std::vector<std::string> embedding_names_;  // Hugging Face: possible names of the embedding
 };

@@ -30,14 +30,15 @@ std::string_view name_in(const TensorSpec& spec, ModelFormat format) {
 }
 
 std::vector<std::string> file_names(const Architecture& row, const TensorSpec& spec, ModelFormat format,
-                                    std::size_t layer, std::string_view ending) {
-  std::vector<std::string> names{with_layer(name_in(spec, format), layer)};
+                                    std::size_t layer, std::string_view ending, std::size_t expert) {
+  const auto numbered = [&](std::string_view name) { return with_number(with_number(name, layer), expert); };
+  std::vector<std::string> names{numbered(name_in(spec, format))};
   if (format == ModelFormat::kHuggingFace) {
     const std::string_view embedding = spec_of(row, TensorRole::kEmbedding).hf;
     const std::string prefix(embedding.substr(0, embedding.find('.') + 1)), name = names.front();
     if (name.starts_with(prefix)) names.push_back(name.substr(prefix.size()));
     names.push_back(prefix + name);
-    if (!spec.hf_other.empty()) names.push_back(with_layer(spec.hf_other, layer));
+    if (!spec.hf_other.empty()) names.push_back(numbered(spec.hf_other));
   }
   for (std::string& name : names) name += ending;
   return names;

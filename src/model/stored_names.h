@@ -19,7 +19,7 @@ std::string_view name_in(const TensorSpec& spec, ModelFormat format);
 /// checkpoint; with one more prefix, as in a model that contains it; its name in other versions of Transformers.
 /// @param ending  ".weight" or ".bias"
 std::vector<std::string> file_names(const Architecture& row, const TensorSpec& spec, ModelFormat format,
-                                    std::size_t layer, std::string_view ending);
+                                    std::size_t layer, std::string_view ending, std::size_t expert = 0);
 
 /// Returns the first of `names` that exists, or nullptr.
 const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::string> names);

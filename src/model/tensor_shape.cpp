@@ -20,10 +20,12 @@ std::string shape_text(const Extents& shape) {
 
 }  // namespace
 
-Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format) {
+Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format) {
+  const AttentionConfig& attention = config.layer[layer].attention;
+  const FeedForwardConfig& block = config.layer[layer].feed_forward;
   const bool hf = format == ModelFormat::kHuggingFace;
   const auto product = [&](std::string_view key, std::size_t heads) {
-    return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(config.head_dim());
+    return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(attention.head_dim);
   };
   switch (axis) {
     case TensorAxis::kVocabulary:
@@ -31,17 +33,25 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format)
     case TensorAxis::kModel:
       return {config.d_model, hf ? "hidden_size" : "embedding_length"};
     case TensorAxis::kQueryRows:
-      return {config.query_heads() * config.head_dim(),
-              product(hf ? "num_attention_heads" : "attention.head_count", config.query_heads())};
+      return {attention.query_heads * attention.head_dim,
+              product(hf ? "num_attention_heads" : "attention.head_count", attention.query_heads)};
     case TensorAxis::kKeyRows:
-      return {config.kv_heads() * config.head_dim(),
-              product(hf ? "num_key_value_heads" : "attention.head_count_kv", config.kv_heads())};
+      return {attention.kv_heads * attention.head_dim,
+              product(hf ? "num_key_value_heads" : "attention.head_count_kv", attention.kv_heads)};
     case TensorAxis::kFeedForward:
-      return {config.d_ff(), hf ? "intermediate_size" : "feed_forward_length"};
+      return {block.d_ff, hf ? "intermediate_size" : "feed_forward_length"};
     case TensorAxis::kChunks:
       return {config.chunks(), "rotated channels / 2"};
     case TensorAxis::kHeadDim:
-      return {config.head_dim(), hf ? "head_dim" : "attention.key_length"};
+      return {attention.head_dim, hf ? "head_dim" : "attention.key_length"};
+    case TensorAxis::kOne:
+      return {1, "one"};
+    case TensorAxis::kExperts:
+      return {block.experts.count, hf ? "number of experts" : "expert_count"};
+    case TensorAxis::kExpertWidth:
+      return {block.experts.d_ff, hf ? "width of an expert" : "expert_feed_forward_length"};
+    case TensorAxis::kSharedWidth:
+      return {block.experts.shared_d_ff, hf ? "width of the shared expert" : "expert_shared_feed_forward_length"};
     case TensorAxis::kNone:
       break;
   }
@@ -49,17 +59,20 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format)
 }
 
 void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const TensorSpec> parts, bool bias,
-                 const ModelConfig& config, ModelFormat format) {
+                 bool stacked, const ModelConfig& config, std::size_t layer, ModelFormat format) {
   const std::string where = archive.file_of(tensor).string() + ": tensor " + tensor.name;
   std::vector<Extent> expected{{0, ""}};
   for (const TensorSpec& part : parts) {
-    const Extent rows = extent_of(part.rows, config, format);
+    const Extent rows = extent_of(part.rows, config, layer, format);
     expected[0].size += rows.size;
     expected[0].source += (expected[0].source.empty() ? "" : " + ") + rows.source;
   }
   if (parts.front().columns != TensorAxis::kNone && !bias) {
-    expected.push_back(extent_of(parts.front().columns, config, format));
+    expected.push_back(extent_of(parts.front().columns, config, layer, format));
   }
+  if (stacked) expected.insert(expected.begin(), extent_of(TensorAxis::kExperts, config, layer, format));
+  // GGUF stores a matrix of one row as a vector.
+  if (parts.front().rows == TensorAxis::kOne && tensor.shape.size() == 1) expected.erase(expected.begin());
   const bool fits = std::ranges::equal(tensor.shape, expected, {}, {}, &Extent::size);
   if (!fits) {
     std::vector<std::size_t> sizes;

@@ -17,12 +17,13 @@ struct Extent {
   std::size_t size;
   std::string source;  // the config keys from which it follows
 };
-Extent extent_of(TensorAxis axis, const ModelConfig& config, ModelFormat format);
+Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format);
 
 /// Checks one stored tensor, which holds the rows of all `parts`, against the config.
-/// @param bias  true if the tensor is their bias, a vector
+/// @param bias     true if the tensor is their bias, a vector
+/// @param stacked  true if the tensor holds these parts of all experts: [expert, …]
 /// @throws Error kInput with both shapes and the config's keys, kUnsupported with a type that cannot be decoded.
 void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const TensorSpec> parts, bool bias,
-                 const ModelConfig& config, ModelFormat format);
+                 bool stacked, const ModelConfig& config, std::size_t layer, ModelFormat format);
 
 }  // namespace kvs::inline model

@@ -5,7 +5,10 @@
 namespace kvs::inline model {
 double layer_products(const ModelConfig& model) {
   const std::size_t rows = (2 * model.query_heads() + 2 * model.kv_heads()) * model.head_dim();
-  return static_cast<double>(model.d_model * (rows + (model.arithmetic.gated ? 3 : 2) * model.d_ff()));
+  const auto layers = static_cast<double>(model.layers());
+  double width = 0;  // mean over the layers
+  for (const LayerConfig& layer : model.layer) width += static_cast<double>(layer.feed_forward.active_d_ff()) / layers;
+  return static_cast<double>(model.d_model) * (static_cast<double>(rows) + (model.arithmetic.gated ? 3 : 2) * width);
 }
 
 double products_per_token(const ModelConfig& model) {

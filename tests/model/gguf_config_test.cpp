@@ -170,7 +170,7 @@ TEST(GgufConfig, RefusesWhatItWouldNotCompute) {
         std::tuple{"llama", "attention.scale", GgufValue(0.5)}, std::tuple{"llama", "logit_scale", GgufValue(0.5)},
         std::tuple{"gemma3", "attn_logit_softcapping", GgufValue(50.0)},
         std::tuple{"llama", "attention.causal", GgufValue(false)},
-        std::tuple{"llama", "expert_count", GgufValue(std::uint64_t{8})},
+        std::tuple{"qwen2", "expert_count", GgufValue(std::uint64_t{8})},
         std::tuple{"qwen3", "attention.value_length", GgufValue(std::uint64_t{8})}}) {
     FakeGguf file = metadata(architecture);
     file.values[std::string(architecture) + "." + key] = value;

@@ -44,6 +44,8 @@ class CpuBackend final : public Backend {
   void linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
                   bool accumulate) override;
   void gather(Operand table, std::span<const std::int32_t> rows, float scale, BackendView<float, 2> out) override;
+  void add_rows(BackendView<const float, 2> x, std::span<const std::int32_t> rows, std::span<const float> weights,
+                BackendView<float, 2> sum) override;
   void narrow(BackendView<const float, 2> x, Operand out) override;
   void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
                    BackendView<float, 4> v) override;

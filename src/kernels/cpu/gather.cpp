@@ -33,4 +33,20 @@ void CpuBackend::gather(Operand table, std::span<const std::int32_t> rows, float
     gather_rows(static_cast<const float*>(table.data), rows, scale, out, threads_);
 }
 
+void CpuBackend::add_rows(BackendView<const float, 2> x, std::span<const std::int32_t> rows,
+                          std::span<const float> weights, BackendView<float, 2> sum) {
+  const std::size_t columns = sum.extent(1);
+  cpu::require(x.extent(0) == rows.size() && x.extent(1) == columns && weights.size() == rows.size(), "add_rows",
+               "a row and a weight for each row of x");
+  const auto in_sum = [&](std::int32_t row) { return row >= 0 && static_cast<std::size_t>(row) < sum.extent(0); };
+  cpu::require(std::ranges::all_of(rows, in_sum), "add_rows", "rows of the sum");
+#pragma omp parallel for num_threads(threads_) schedule(static)
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const float weight = weights[row];
+    const float* from = x.data() + row * columns;
+    float* to = sum.data() + static_cast<std::size_t>(rows[row]) * columns;
+    for (std::size_t i = 0; i < columns; ++i) to[i] += weight * from[i];
+  }
+}
+
 }  // namespace kvs::inline kernels

@@ -6,6 +6,7 @@ namespace kvs::inline model {
 
 // The rows of the architecture table (architectures.cpp). Sources: each family's configuration and modelling code in
 // Transformers 5; llama.cpp's converter for GGUF.
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kOlmo2, kGptNeox;
+extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kOlmo2, kGptNeox, kMixtral,
+    kQwen2Moe, kQwen3Moe;
 
 }  // namespace kvs::inline model

@@ -1,3 +1,4 @@
+#include "model/families/experts.h"
 #include "model/families/families.h"
 #include "model/families/tensors.h"
 
@@ -11,6 +12,21 @@ using B = BiasGroup;
 constexpr auto kLlamaAttention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kAttention)});
 constexpr auto kLlamaFeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kFeedForward));
 
+constexpr auto kMixtralExperts =
+    join(std::array{kMiddleNorm, router("model.layers.{}.block_sparse_moe.gate")},
+         experts("model.layers.{}.block_sparse_moe.experts.{}.w1", "model.layers.{}.block_sparse_moe.experts.{}.w3",
+                 "model.layers.{}.block_sparse_moe.experts.{}.w2"));
+
+ExpertLayers read_mixtral(const JsonCursor& root, std::size_t layers) {
+  return read_experts(root, layers,
+                      {.width = "intermediate_size", .count_default = 8, .chosen_default = 2, .width_default = 14336});
+}
+
+constexpr ExpertRules kMixtralRules{
+    .read = read_mixtral, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kMixtralExperts};
+// GGUF files of Mixtral say "llama".
+constexpr ExpertRules kLlamaRules{.read = nullptr, .gguf_normalised = true, .tensors = kMixtralExperts};
+
 }  // namespace
 
 constexpr Architecture kLlama{.name = "llama",
@@ -23,6 +39,7 @@ constexpr Architecture kLlama{.name = "llama",
                               .feed_forward_tensors = kLlamaFeedForward,
                               .gguf_windows = WindowRule::kEveryLayer,  // for Mistral
                               .gguf_interleaved = true,
+                              .experts = &kLlamaRules,
                               .keys = {.attention_bias = "attention_bias", .mlp_bias = "mlp_bias"}};
 
 // Llama's arithmetic and names, without biases and with a window. GGUF files of this family say "llama".
@@ -36,5 +53,19 @@ constexpr Architecture kMistral{.name = "mistral",
                                 .windows = WindowRule::kEveryLayer,
                                 .gguf_interleaved = true,
                                 .keys = {.kv_heads_default = 8, .context_default = 4096 * 32, .window_default = 4096}};
+
+constexpr Architecture kMixtral{
+    .name = "mixtral",
+    .hf_class = "MixtralForCausalLM",
+    .hf_base_class = "MixtralModel",
+    .model_type = "mixtral",
+    .model_tensors = kModelTensors,
+    .attention_tensors = kLlamaAttention,
+    .feed_forward_tensors = kLlamaFeedForward,
+    .windows = WindowRule::kEveryLayer,
+    .gguf_interleaved = true,
+    .experts = &kMixtralRules,
+    .keys = {.norm_epsilon_default = 1e-5F, .kv_heads_default = 8, .context_default = 4096 * 32},
+    .rope = {.theta = 1e6}};
 
 }  // namespace kvs::inline model

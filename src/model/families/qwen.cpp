@@ -1,3 +1,4 @@
+#include "model/families/experts.h"
 #include "model/families/families.h"
 #include "model/families/tensors.h"
 
@@ -12,6 +13,43 @@ constexpr auto kQwen2Attention = join(std::array{kInputNorm}, qkv(B::kAlways), s
 constexpr auto kQwen3Attention =
     join(std::array{kInputNorm}, qkv(B::kAttention), qk_norms(kHeadDim, kHeadDim), std::array{o_proj(B::kAttention)});
 constexpr auto kQwenFeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kNone));
+
+constexpr auto kQwen2MoeAttention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kNone)});
+constexpr auto kQwen2MoeExperts = join(
+    kMlpExperts,
+    std::array{
+        TensorSpec{kSharedScale, "model.layers.{}.mlp.shared_expert_gate", "blk.{}.ffn_gate_inp_shexp", kOne, kModel},
+        TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_expert.gate_proj", "blk.{}.ffn_gate_shexp", kSharedWidth,
+                   kModel},
+        TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_expert.up_proj", "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
+        TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp", kModel,
+                   kSharedWidth}});
+
+ExpertLayers read_qwen2_moe(const JsonCursor& root, std::size_t layers) {
+  return read_experts(root, layers,
+                      {.shared_width = "shared_expert_intermediate_size",
+                       .normalised = "norm_topk_prob",
+                       .step = "decoder_sparse_step",
+                       .dense = "mlp_only_layers",
+                       .count_default = 60,
+                       .chosen_default = 4,
+                       .width_default = 1408,
+                       .shared_width_default = 5632});
+}
+ExpertLayers read_qwen3_moe(const JsonCursor& root, std::size_t layers) {
+  return read_experts(root, layers,
+                      {.normalised = "norm_topk_prob",
+                       .step = "decoder_sparse_step",
+                       .dense = "mlp_only_layers",
+                       .count_default = 128,
+                       .chosen_default = 8,
+                       .width_default = 768});
+}
+
+// llama.cpp takes every layer as sparse in both families.
+constexpr ExpertRules kQwen2MoeRules{.read = read_qwen2_moe, .keys = kExpertKeyNames, .tensors = kQwen2MoeExperts};
+constexpr ExpertRules kQwen3MoeRules{
+    .read = read_qwen3_moe, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kMlpExperts};
 
 }  // namespace
 
@@ -41,5 +79,36 @@ constexpr Architecture kQwen3{.name = "qwen3",
                                        .kv_heads_default = 32,
                                        .context_default = 32768,
                                        .window_default = 4096}};
+
+constexpr Architecture kQwen2Moe{.name = "qwen2_moe",
+                                 .hf_class = "Qwen2MoeForCausalLM",
+                                 .hf_base_class = "Qwen2MoeModel",
+                                 .model_type = "qwen2_moe",
+                                 .gguf = "qwen2moe",
+                                 .model_tensors = kModelTensors,
+                                 .attention_tensors = kQwen2MoeAttention,
+                                 .feed_forward_tensors = kQwenFeedForward,
+                                 .windows = WindowRule::kEvenLayers,
+                                 .experts = &kQwen2MoeRules,
+                                 .keys = {.attention_bias = "qkv_bias",
+                                          .attention_bias_default = true,
+                                          .kv_heads_default = 16,
+                                          .context_default = 32768,
+                                          .window_default = 4096}};
+
+constexpr Architecture kQwen3Moe{
+    .name = "qwen3_moe",
+    .hf_class = "Qwen3MoeForCausalLM",
+    .hf_base_class = "Qwen3MoeModel",
+    .model_type = "qwen3_moe",
+    .gguf = "qwen3moe",
+    .model_tensors = kModelTensors,
+    .attention_tensors = kQwen3Attention,
+    .feed_forward_tensors = kQwenFeedForward,
+    .arithmetic = {.qk_norm = QkNorm::kHead},
+    .windows = WindowRule::kSwitched,
+    .experts = &kQwen3MoeRules,
+    .keys = {
+        .attention_bias = "attention_bias", .kv_heads_default = 4, .context_default = 32768, .window_default = 4096}};
 
 }  // namespace kvs::inline model

@@ -75,4 +75,17 @@ constexpr std::array<TensorSpec, 3> gated_mlp(BiasGroup bias) {
   return {gate_proj(bias), up_proj(bias), down_proj(bias)};
 }
 
+constexpr TensorSpec router(std::string_view hf) { return {kRouter, hf, "blk.{}.ffn_gate_inp", kExperts, kModel}; }
+/// @param gate, up, down  names of an expert's tensors in Hugging Face files, one for each expert
+constexpr std::array<TensorSpec, 3> experts(std::string_view gate, std::string_view up, std::string_view down) {
+  return {TensorSpec{kExpertGate, gate, "blk.{}.ffn_gate_exps", kExpertWidth, kModel},
+          TensorSpec{kExpertUp, up, "blk.{}.ffn_up_exps", kExpertWidth, kModel},
+          TensorSpec{kExpertDown, down, "blk.{}.ffn_down_exps", kModel, kExpertWidth}};
+}
+/// The names that most families have: a router and experts below `mlp`.
+inline constexpr auto kMlpExperts =
+    join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")},
+         experts("model.layers.{}.mlp.experts.{}.gate_proj", "model.layers.{}.mlp.experts.{}.up_proj",
+                 "model.layers.{}.mlp.experts.{}.down_proj"));
+
 }  // namespace kvs::tensors

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "model/architecture.h"
+
+namespace kvs::inline model {
+
+/// Keys of config.json about experts in every family: those that are read, and those that only training reads.
+inline constexpr std::array<std::string_view, 12> kExpertKeyNames{
+    "num_experts",          "num_local_experts",    "num_experts_per_tok", "moe_intermediate_size",
+    "norm_topk_prob",       "decoder_sparse_step",  "mlp_only_layers",     "shared_expert_intermediate_size",
+    "output_router_logits", "router_aux_loss_coef", "router_jitter_noise", "qkv_bias"};
+
+/// Keys of config.json that state a model's experts. Empty: the family has no such key.
+struct ExpertKeys {
+  std::string_view width = "moe_intermediate_size";
+  std::string_view shared_width = {};
+  std::string_view normalised = {};  // switch of ExpertsConfig::normalised; empty: always
+  std::string_view step = {};        // every step-th layer has experts
+  std::string_view dense = {};       // list of layers without experts
+  std::size_t count_default = 0, chosen_default = 0, width_default = 0, shared_width_default = 0;
+};
+
+/// Reads the experts of a config.json: their number under any of its usual keys, and the layers that have them.
+/// @throws Error kInput with the JSON pointer.
+ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys);
+
+}  // namespace kvs::inline model
