@@ -115,8 +115,9 @@ struct ConfigKeys {
   std::string_view attention_scalar = {};   // scores are divided by its square root; empty: by that of head_dim
   std::size_t head_dim_default = 0;         // 0: hidden_size / heads
   std::size_t kv_heads_default = 0;         // 0: equal to the number of query heads, like null in every class
-  std::size_t context_default = 2048;       // max_position_embeddings
-  std::size_t window_default = 0;           // 0: full attention
+  std::size_t query_heads_default = 0, vocabulary_default = 0;  // 0: the keys are required
+  std::size_t context_default = 2048;                           // max_position_embeddings
+  std::size_t window_default = 0;                               // 0: full attention
   bool tied_head_default = false;
   // Keys with the same names in GGUF; empty: no such cap. A default of 0: no cap.
   std::string_view attention_softcap = {}, logit_softcap = {};

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "io/file.h"
 #include "io/python_json.h"
+#include "model/composite.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
@@ -16,7 +17,9 @@ constexpr std::size_t kConfigBytes = 1UL << 20;
   throw Error(ErrorCode::kUnsupported, where + ": " + cursor.pointer(), problem);
 }
 
-std::size_t count(const JsonCursor& root, std::string_view key, std::uint64_t most) {
+/// @param missing  the value of a missing key; 0: the key is required
+std::size_t count(const JsonCursor& root, std::string_view key, std::uint64_t most, std::size_t missing = 0) {
+  if (missing != 0 && !root.has(key)) return missing;
   return static_cast<std::size_t>(root.at(key).integer(1, static_cast<std::int64_t>(most)));
 }
 
@@ -97,7 +100,7 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
 AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row, std::size_t d_model) {
   const ConfigKeys& keys = row.keys;
   AttentionConfig attention;
-  attention.query_heads = count(root, "num_attention_heads", kMaxHeads);
+  attention.query_heads = count(root, "num_attention_heads", kMaxHeads, keys.query_heads_default);
   attention.kv_heads = kv_heads(root, row, attention.query_heads);
   attention.head_dim = root.has("head_dim") ? count(root, "head_dim", kMaxWidth) : keys.head_dim_default;
   complete_geometry(attention, d_model, root.place(),
@@ -129,9 +132,13 @@ void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& 
 
 ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   const std::string where = path.string();
-  const Json json = parse_python_json(read_text_file(path, kConfigBytes), where, {.bytes = kConfigBytes, .depth = 64});
-  const JsonCursor root(json, where);
+  Json json = parse_python_json(read_text_file(path, kConfigBytes), where, {.bytes = kConfigBytes, .depth = 64});
+  const JsonCursor whole(json, where);
+  const Composite* composite = find_composite(whole);
+  if (composite != nullptr) complete_text_config(*composite, json);
+  const JsonCursor root = composite != nullptr ? whole.at("text_config") : whole;
   ParsedConfig parsed;
+  parsed.composite = composite != nullptr;
   parsed.architecture = &find_row(root, parsed.notes);
   const Architecture& row = *parsed.architecture;
   refuse_quantised(root, where);
@@ -141,7 +148,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   config.architecture = row.name;
   config.adjacent_pairs = row.gguf_interleaved;
   parse_layers(root, row, config);
-  config.vocabulary = count(root, "vocab_size", kMaxVocabularySize);
+  config.vocabulary = count(root, "vocab_size", kMaxVocabularySize, row.keys.vocabulary_default);
   config.context = root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMaxContext)
                                                        : row.keys.context_default;
   const std::string_view epsilon = row.keys.norm_epsilon;

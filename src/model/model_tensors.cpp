@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "model/composite.h"
 #include "model/stored_names.h"
 
 namespace kvs::inline model {
@@ -46,6 +47,12 @@ std::string other_beginning(const TensorArchive& archive, std::span<const std::s
     }
   }
   return {};
+}
+
+std::string skipped_note(std::size_t count, std::span<const std::string_view> parts) {
+  std::string text = "skipped " + std::to_string(count) + (count == 1 ? " tensor of: " : " tensors of: ");
+  for (std::size_t n = 0; n < parts.size(); ++n) text += (n > 0 ? ", " : "") + std::string(parts[n]);
+  return text;
 }
 
 bool is_norm(TensorRole role) {
@@ -166,14 +173,13 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
     if (spec.per_layer()) missing.whole_layers = std::min(missing.whole_layers, layer);
     missing.untied_head = missing.untied_head || spec.role == TensorRole::kHead;
   };
-  const Architecture& row = *parsed.architecture;
-  std::vector<std::string> names = file_names(row, spec, format_, layer, ".weight");
+  std::vector<std::string> names = file_names(parsed, spec, format_, layer, ".weight");
   if (spec.role == TensorRole::kEmbedding && format_ == ModelFormat::kHuggingFace) names = embedding_names_;
   const StoredTensor *weight = find_checked(parts, names, false, false, layer, parsed.config), *bias = nullptr;
   if (weight == nullptr && !spec.optional) miss(names.front());
   const bool asked = biased(spec, parsed);
   if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
-    names = file_names(row, spec, format_, layer, ".bias");
+    names = file_names(parsed, spec, format_, layer, ".bias");
     bias = find_checked(parts, names, true, false, layer, parsed.config);
     if (bias == nullptr && asked) miss(names.front());
   }
@@ -196,7 +202,7 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
   for (std::size_t expert = 0; expert < experts.size(); ++expert) {
     if (!stacked || expert == 0) {
       const std::vector<std::string> names =
-          file_names(*parsed.architecture, spec, format_, layer, spec.no_ending ? "" : ".weight", expert);
+          file_names(parsed, spec, format_, layer, spec.no_ending ? "" : ".weight", expert);
       weight = find_checked(parts, names, false, stacked, layer, parsed.config);
       if (weight == nullptr) {
         missing.names.push_back(names.front());
@@ -214,12 +220,20 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
 
 void ModelTensors::note_unused(ParsedConfig& parsed) const {
   std::vector<std::string> used = names_, unused;
+  std::vector<std::string_view> parts;  // that are not the language model's
+  std::size_t skipped = 0;
   std::ranges::sort(used);
   for (const StoredTensor& tensor : archive_->tensors()) {
     // Old checkpoints store RoPE's frequencies, which follow from the config.
     if (tensor.name.ends_with("rotary_emb.inv_freq")) continue;
-    if (!std::ranges::binary_search(used, tensor.name)) unused.push_back(tensor.name);
+    if (std::ranges::binary_search(used, tensor.name)) continue;
+    const std::string_view part =
+        format_ == ModelFormat::kHuggingFace ? other_part(tensor.name, layers_.size()) : std::string_view();
+    if (part.empty()) unused.push_back(tensor.name);
+    if (!part.empty()) ++skipped;
+    if (!part.empty() && std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
   }
+  if (skipped > 0) parsed.notes.push_back(skipped_note(skipped, parts));
   if (unused.empty()) return;
   parsed.notes.push_back(std::to_string(unused.size()) + (unused.size() == 1 ? " tensor is" : " tensors are") +
                          " not used by the config: " + name_list(unused));

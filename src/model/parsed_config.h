@@ -19,6 +19,7 @@ namespace kvs::inline model {
 struct ParsedConfig {
   ModelConfig config;
   const Architecture* architecture = nullptr;
+  bool composite = false;  // the language part of a composite (composite.h), whose tensors have other prefixes
   bool attention_bias = false, mlp_bias = false;  // config.json only; in GGUF the tensors decide
   std::vector<std::string> notes;                 // for the user; not errors
 };

@@ -29,18 +29,27 @@ std::string_view name_in(const TensorSpec& spec, ModelFormat format) {
   return format == ModelFormat::kGguf ? spec.gguf : spec.hf;
 }
 
-std::vector<std::string> file_names(const Architecture& row, const TensorSpec& spec, ModelFormat format,
+std::vector<std::string> file_names(const ParsedConfig& parsed, const TensorSpec& spec, ModelFormat format,
                                     std::size_t layer, std::string_view ending, std::size_t expert) {
   const auto numbered = [&](std::string_view name) { return with_number(with_number(name, layer), expert); };
-  std::vector<std::string> names{numbered(name_in(spec, format))};
-  if (format == ModelFormat::kHuggingFace) {
-    const std::string_view embedding = spec_of(row, TensorRole::kEmbedding).hf;
-    const std::string prefix(embedding.substr(0, embedding.find('.') + 1)), name = names.front();
-    if (name.starts_with(prefix)) names.push_back(name.substr(prefix.size()));
+  const std::string name = numbered(name_in(spec, format));
+  std::vector<std::string> names;
+  if (format != ModelFormat::kHuggingFace) {
+    names.push_back(name);
+  } else {
+    const std::string_view embedding = spec_of(*parsed.architecture, TensorRole::kEmbedding).hf;
+    const std::string prefix(embedding.substr(0, embedding.find('.') + 1));
+    const bool prefixed = name.starts_with(prefix);
+    if (parsed.composite) {
+      if (prefixed) names.push_back(prefix + "language_model." + name.substr(prefix.size()));
+      names.push_back("language_model." + name);
+    }
+    names.push_back(name);
+    if (prefixed) names.push_back(name.substr(prefix.size()));
     names.push_back(prefix + name);
     if (!spec.hf_other.empty()) names.push_back(numbered(spec.hf_other));
   }
-  for (std::string& name : names) name += ending;
+  for (std::string& each : names) each += ending;
   return names;
 }
 
@@ -53,8 +62,7 @@ const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::
 
 std::vector<std::string> settle_head(const TensorArchive& archive, ParsedConfig& parsed) {
   const auto names_of = [&](TensorRole role) {
-    const Architecture& row = *parsed.architecture;
-    return file_names(row, spec_of(row, role), ModelFormat::kHuggingFace, 0, ".weight");
+    return file_names(parsed, spec_of(*parsed.architecture, role), ModelFormat::kHuggingFace, 0, ".weight");
   };
   std::vector<std::string> names = names_of(TensorRole::kEmbedding), heads = names_of(TensorRole::kHead);
   const StoredTensor *embedding = find_any(archive, names), *head = find_any(archive, heads);

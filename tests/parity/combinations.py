@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 TOKENS = 300  # above every window and every original context here
 VOCABULARY = 131
@@ -62,6 +62,20 @@ def phi3(parameters, share=1.0, original=CONTEXT, **options):
             "rope_parameters": {**parameters, "rope_theta": 10000.0, "partial_rotary_factor": share}, **options}
 
 
+def gemma3_composite(text):
+    vision = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+              "image_size": 8, "patch_size": 4}
+    return {"text_config": {**common(), "model_type": "gemma3_text", **text}, "vision_config": vision,
+            "mm_tokens_per_image": 4, "tie_word_embeddings": True}
+
+
+def qwen3_vl(text):
+    vision = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 48,
+              "patch_size": 4, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}
+    return {"text_config": {**common(), "model_type": "qwen3_vl_text", **text}, "vision_config": vision,
+            "tie_word_embeddings": False}
+
+
 # name: (model_type, options, architecture in GGUF or None if llama.cpp cannot express it)
 COMBINATIONS = {
     "llama_default": ("llama", {"head_dim": 16, **rope(DEFAULT, 500000.0)}, "llama"),
@@ -99,6 +113,9 @@ COMBINATIONS = {
     "gemma3_yarn": ("gemma3_text", {**GEMMA3, **gemma3_rope(YARN)}, None),
     "gemma3_head_256": ("gemma3_text", {**GEMMA3, "head_dim": 256, "query_pre_attn_scalar": 256, "num_key_value_heads": 1,
                                         **gemma3_rope(DEFAULT)}, None),
+    "gemma3_composite": ("gemma3", gemma3_composite({**GEMMA3, **gemma3_rope(LINEAR)}), None),
+    "qwen3_vl_default": ("qwen3_vl", qwen3_vl({"head_dim": 16, **rope({**DEFAULT, "mrope_section": [4, 2, 2],
+                                                                       "mrope_interleaved": True}, 5e6)}), None),
     "phi3_default": ("phi3", phi3(DEFAULT), "phi3"),
     "phi3_partial": ("phi3", phi3(DEFAULT, 0.75), "phi3"),
     "phi3_odd": ("phi3", phi3(DEFAULT, 7 / 16), None),
@@ -133,7 +150,7 @@ OLD_SPELLINGS = {
 
 GOLDEN = {"llama": "llama_yarn", "mistral": "mistral_default", "qwen2": "qwen2_default", "qwen3": "qwen3_linear",
           "gemma2": "gemma2_default", "gemma3": "gemma3_linear", "phi3": "phi3_longrope", "olmo2": "olmo2_llama3",
-          "gpt_neox": "gpt_neox_dynamic"}
+          "gpt_neox": "gpt_neox_dynamic", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default"}
 
 
 def formula(name, shape, kind):
@@ -152,18 +169,20 @@ def formula(name, shape, kind):
         return (values * np.float32(2.0 / np.sqrt(np.float64(shape[1])))).reshape(shape)
     if "norm" in name and not name.endswith("bias") and not kind.startswith("gemma"):  # Gemma adds the 1 itself
         return np.float32(1) + np.float32(0.25) * values
-    return np.float32(0.25) * values
+    return (np.float32(0.25) * values).reshape(shape)
 
 
 def make_model(name):
     kind, options, _ = COMBINATIONS[name]
-    options = copy.deepcopy({**common(), **options})
-    if options["num_key_value_heads"] is None:
+    composite = "text_config" in options
+    options = copy.deepcopy(options if composite else {**common(), **options})
+    if not composite and options["num_key_value_heads"] is None:
         del options["num_key_value_heads"]
     if kind == "phi3":
         options["resid_pdrop"] = options["embd_pdrop"] = 0.0
     config = AutoConfig.for_model(kind, **options)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
+    family = AutoModelForImageTextToText if composite else AutoModelForCausalLM
+    model = family.from_config(config, attn_implementation="eager").float().eval()
     with torch.no_grad():
         for parameter_name, parameter in model.named_parameters():
             parameter.copy_(torch.from_numpy(formula(parameter_name, tuple(parameter.shape), kind)))
@@ -191,6 +210,6 @@ def run(model, ids):
         logits = model(torch.tensor([ids]), use_cache=False).logits[0].float()
     finally:
         module.apply_rotary_pos_emb = plain
-    assert len(keys) == model.config.num_hidden_layers
+    assert len(keys) == model.config.get_text_config().num_hidden_layers
     nll = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:]), reduction="none")
     return logits, nll, keys

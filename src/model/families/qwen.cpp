@@ -80,6 +80,21 @@ constexpr Architecture kQwen3{.name = "qwen3",
                                        .context_default = 32768,
                                        .window_default = 4096}};
 
+// Text gives the three positions of its RoPE one value, so the sections of the chunks (mrope_section) have no effect.
+constexpr Architecture kQwen3Vl{.name = "qwen3_vl",
+                                .hf_class = "Qwen3VLForCausalLM",
+                                .hf_base_class = "Qwen3VLTextModel",
+                                .model_type = "qwen3_vl_text",
+                                .model_tensors = kModelTensors,
+                                .attention_tensors = kQwen3Attention,
+                                .feed_forward_tensors = kQwenFeedForward,
+                                .arithmetic = {.qk_norm = QkNorm::kHead},
+                                .keys = {.attention_bias = "attention_bias",
+                                         .head_dim_default = 128,
+                                         .kv_heads_default = 32,
+                                         .context_default = 128000},
+                                .rope = {.theta = 5e5}};
+
 constexpr Architecture kQwen2Moe{.name = "qwen2_moe",
                                  .hf_class = "Qwen2MoeForCausalLM",
                                  .hf_base_class = "Qwen2MoeModel",
