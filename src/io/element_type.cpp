@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <limits>
 
 #include "core/dtype.h"
 #include "io/gguf_blocks/decoders.h"
@@ -27,6 +29,30 @@ void decode_bf16(const std::byte* bytes, std::size_t blocks, float* out) {
 
 void decode_f64(const std::byte* bytes, std::size_t blocks, float* out) {
   for (std::size_t i = 0; i < blocks; ++i) out[i] = static_cast<float>(load<double>(bytes + 8 * i));
+}
+
+constexpr std::array<float, 256> kE4m3 = [] {
+  std::array<float, 256> values{};
+  for (unsigned code = 0; code < values.size(); ++code) {
+    const unsigned exponent = code >> 3 & 15U, mantissa = code & 7U;
+    const std::uint32_t normal = (exponent + 120) << 23 | mantissa << 20;
+    const float size = exponent == 0 ? static_cast<float>(mantissa) * 0x1p-9F : std::bit_cast<float>(normal);
+    const float value = (code & 0x7fU) == 0x7fU ? std::numeric_limits<float>::quiet_NaN() : size;
+    values[code] = code < 128 ? value : -value;
+  }
+  return values;
+}();
+
+void decode_e4m3(const std::byte* bytes, std::size_t blocks, float* out) {
+  for (std::size_t i = 0; i < blocks; ++i) out[i] = kE4m3[static_cast<std::size_t>(bytes[i])];
+}
+
+/// 2^(b - 127); b = 255 is NaN.
+void decode_e8m0(const std::byte* bytes, std::size_t blocks, float* out) {
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto exponent = static_cast<std::uint32_t>(bytes[i]);
+    out[i] = std::bit_cast<float>(exponent == 0 ? 1U << 22 : exponent == 255 ? 0x7fc00000U : exponent << 23);
+  }
 }
 
 struct GgmlType {
@@ -75,8 +101,8 @@ constexpr std::array kSafetensorsTypes{
     ElementType{"BF16", 1, 2, decode_bf16},    ElementType{"F64", 1, 8, decode_f64},
     ElementType{"BOOL", 1, 1, nullptr},        ElementType{"F4", 2, 1, nullptr},
     ElementType{"F6_E2M3", 4, 3, nullptr},     ElementType{"F6_E3M2", 4, 3, nullptr},
-    ElementType{"F8_E5M2", 1, 1, nullptr},     ElementType{"F8_E4M3", 1, 1, nullptr},
-    ElementType{"F8_E8M0", 1, 1, nullptr},     ElementType{"F8_E4M3FNUZ", 1, 1, nullptr},
+    ElementType{"F8_E5M2", 1, 1, nullptr},     ElementType{"F8_E4M3", 1, 1, decode_e4m3},
+    ElementType{"F8_E8M0", 1, 1, decode_e8m0}, ElementType{"F8_E4M3FNUZ", 1, 1, nullptr},
     ElementType{"F8_E5M2FNUZ", 1, 1, nullptr}, ElementType{"U8", 1, 1, nullptr},
     ElementType{"I8", 1, 1, nullptr},          ElementType{"U16", 1, 2, nullptr},
     ElementType{"I16", 1, 2, nullptr},         ElementType{"U32", 1, 4, nullptr},

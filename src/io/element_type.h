@@ -21,7 +21,8 @@ struct ElementType {
 /// removed. Decodable: F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4, bit
 /// for bit like the Python package gguf 0.19.
 const ElementType* element_type_of_ggml(std::uint32_t type) noexcept;
-/// Returns the type with this safetensors dtype string, or nullptr. Decodable: F32, F16, BF16 and F64.
+/// Returns the type with this safetensors dtype string, or nullptr. Decodable: F32, F16, BF16, F64,
+/// F8_E4M3 and F8_E8M0.
 const ElementType* element_type_of_safetensors(std::string_view dtype) noexcept;
 /// Returns the names of all decodable types, for messages: "F32, F16, ...".
 std::string decodable_ggml_types();

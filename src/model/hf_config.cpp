@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kConfigBytes = 1UL << 20;
 
-[[noreturn]] void unsupported(const JsonCursor& cursor, const std::string& where, const std::string& problem) {
-  throw Error(ErrorCode::kUnsupported, where + ": " + cursor.pointer(), problem);
-}
-
 /// @param missing  the value of a missing key; 0: the key is required
 std::size_t count(const JsonCursor& root, std::string_view key, std::uint64_t most, std::size_t missing = 0) {
   if (missing != 0 && !root.has(key)) return missing;
@@ -68,17 +64,6 @@ const Architecture& find_row(const JsonCursor& root, std::vector<std::string>& n
     notes.push_back(root.at(kType).place() + ": found " + describe_json(root.at(kType).value()) +
                     ", which is not known; architectures says " + std::string(row->hf_class) + ", which holds");
   return *row;
-}
-
-void refuse_quantised(const JsonCursor& root, const std::string& where) {
-  if (!root.has("quantization_config")) return;
-  const JsonCursor quantization = root.at("quantization_config");
-  // compressed-tensors without groups of weights: only the cache is quantised.
-  if (quantization.has("config_groups") && quantization.at("config_groups").value() == Json::object()) return;
-  const std::string method =
-      quantization.has("quant_method") ? quantization.at("quant_method").string() : "of unknown method";
-  unsupported(quantization, where,
-              "found quantised weights (" + method + "), supported are: F32, F16, BF16, or a GGUF");
 }
 
 /// Reads a soft cap: null means none, a missing key the class's default.
@@ -141,7 +126,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   parsed.composite = composite != nullptr;
   parsed.architecture = &find_row(root, parsed.notes);
   const Architecture& row = *parsed.architecture;
-  refuse_quantised(root, where);
+  parsed.scaled_weights = read_quantization(root, parsed.notes);
   check_hf_options(root, row, parsed.notes);
 
   ModelConfig& config = parsed.config;

@@ -48,7 +48,7 @@ class OpenedSource : public ModelSource {
   const TensorArchive& archive() const noexcept override { return *archive_; }
 
   const std::string& sha256() const override {
-    std::call_once(digest_once_, [this] { digest_ = model_digest(*archive_, tensors_.names()); });
+    std::call_once(digest_once_, [this] { digest_ = model_digest(*archive_, tensors_.digest_names()); });
     return digest_;
   }
 

@@ -158,10 +158,12 @@ RowPart ModelTensors::part_of(Parts parts, std::size_t index, std::size_t layer,
 }
 
 const StoredTensor* ModelTensors::find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
-                                               std::size_t layer, const ModelConfig& config) {
+                                               std::size_t layer, const ParsedConfig& parsed) {
   const StoredTensor* tensor = find_any(*archive_, names);
   if (tensor == nullptr) return nullptr;
-  check_shape(*archive_, *tensor, parts, bias, stacked, config, layer, format_);
+  check_shape(*archive_, *tensor, parts, bias, stacked, parsed.config, layer, format_);
+  if (std::optional<BlockScales> scales = find_scales(*archive_, *tensor, parsed.scaled_weights))
+    scales_.emplace(tensor, *std::move(scales));
   names_.push_back(tensor->name);
   return tensor;
 }
@@ -175,12 +177,12 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
   };
   std::vector<std::string> names = file_names(parsed, spec, format_, layer, ".weight");
   if (spec.role == TensorRole::kEmbedding && format_ == ModelFormat::kHuggingFace) names = embedding_names_;
-  const StoredTensor *weight = find_checked(parts, names, false, false, layer, parsed.config), *bias = nullptr;
+  const StoredTensor *weight = find_checked(parts, names, false, false, layer, parsed), *bias = nullptr;
   if (weight == nullptr && !spec.optional) miss(names.front());
   const bool asked = biased(spec, parsed);
   if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
     names = file_names(parsed, spec, format_, layer, ".bias");
-    bias = find_checked(parts, names, true, false, layer, parsed.config);
+    bias = find_checked(parts, names, true, false, layer, parsed);
     if (bias == nullptr && asked) miss(names.front());
   }
   for (std::size_t index = 0; index < parts.size(); ++index) {
@@ -203,7 +205,7 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
     if (!stacked || expert == 0) {
       const std::vector<std::string> names =
           file_names(parsed, spec, format_, layer, spec.no_ending ? "" : ".weight", expert);
-      weight = find_checked(parts, names, false, stacked, layer, parsed.config);
+      weight = find_checked(parts, names, false, stacked, layer, parsed);
       if (weight == nullptr) {
         missing.names.push_back(names.front());
         missing.whole_layers = std::min(missing.whole_layers, layer);
@@ -219,7 +221,7 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
 }
 
 void ModelTensors::note_unused(ParsedConfig& parsed) const {
-  std::vector<std::string> used = names_, unused;
+  std::vector<std::string> used = digest_names(), unused;
   std::vector<std::string_view> parts;  // that are not the language model's
   std::size_t skipped = 0;
   std::ranges::sort(used);
@@ -251,7 +253,18 @@ Interleaving ModelTensors::interleaving(TensorRole role) const noexcept {
 
 TensorRows ModelTensors::rows(TensorRole role, std::size_t layer, std::size_t expert) const {
   const Found& stored = found(role, layer, expert);
-  return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part);
+  return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part, scales_of(*stored.weight));
+}
+
+const BlockScales* ModelTensors::scales_of(const StoredTensor& tensor) const {
+  const auto scales = scales_.find(&tensor);
+  return scales == scales_.end() ? nullptr : &scales->second;
+}
+
+std::vector<std::string> ModelTensors::digest_names() const {
+  std::vector<std::string> names = names_;
+  for (const auto& [tensor, scales] : scales_) names.push_back(scales_name(tensor->name));
+  return names;
 }
 
 namespace {

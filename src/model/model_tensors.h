@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,7 +39,9 @@ struct RowPart {
 /// checked to be finite.
 class TensorRows {
  public:
-  TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part);
+  /// @param scales  of the whole tensor; nullptr: its values are plain
+  TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part,
+             const BlockScales* scales = nullptr);
 
   std::size_t rows() const noexcept;
   std::size_t columns() const noexcept;
@@ -49,11 +52,13 @@ class TensorRows {
  private:
   [[noreturn]] void fail_not_finite() const;
   void read_run(std::size_t first, std::size_t count, std::span<float> out) const;
+  void read_stored(std::size_t first, std::size_t count, std::span<float> out) const;
 
   const TensorArchive* archive_;
   const StoredTensor* tensor_;
   Interleaving order_;
   RowPart part_;
+  const BlockScales* scales_;
 };
 
 /// The tensors of one model by role. They are located and their shapes checked against the config; no data are decoded.
@@ -78,8 +83,10 @@ class ModelTensors {
   std::size_t experts(std::size_t layer) const { return layers_.at(layer).experts.size(); }
   /// Returns the values of a vector such as a norm's gain, as multiplied, independent of how the file stores them.
   std::vector<float> vector(TensorRole role, std::size_t layer = 0) const;
-  /// Names of every tensor in use; the model's digest covers them.
+  /// Names of every tensor in use.
   std::span<const std::string> names() const noexcept { return names_; }
+  /// Names of the tensors that the model's digest covers: those in use and their scales.
+  std::vector<std::string> digest_names() const;
   void check_unchanged() const { archive_->check_unchanged(); }
 
  private:
@@ -109,7 +116,8 @@ class ModelTensors {
   void find_experts(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   RowPart part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const;
   const StoredTensor* find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
-                                   std::size_t layer, const ModelConfig& config);
+                                   std::size_t layer, const ParsedConfig& parsed);
+  const BlockScales* scales_of(const StoredTensor& tensor) const;
   [[noreturn]] void fail_missing(const Missing& missing) const;
   void note_unused(ParsedConfig& parsed) const;
 
@@ -119,7 +127,8 @@ class ModelTensors {
   Interleaving interleaving_;  // of W_q and W_k
   std::vector<Layer> layers_;  // tensors that do not belong to a layer are in layer 0
   std::vector<std::string> names_;
-  std::vector<std::string> embedding_names_;  // Hugging Face: possible names of the embedding
+  std::map<const StoredTensor*, BlockScales> scales_;  // of the tensors that have some
+  std::vector<std::string> embedding_names_;           // Hugging Face: possible names of the embedding
 };
 
 }  // namespace kvs::inline model

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/error.h"
 #include "model/architecture.h"
+#include "model/block_scales.h"
 #include "model/config.h"
 
 namespace kvs::inline io {
@@ -20,8 +22,9 @@ struct ParsedConfig {
   ModelConfig config;
   const Architecture* architecture = nullptr;
   bool composite = false;  // the language part of a composite (composite.h), whose tensors have other prefixes
-  bool attention_bias = false, mlp_bias = false;  // config.json only; in GGUF the tensors decide
-  std::vector<std::string> notes;                 // for the user; not errors
+  std::optional<ScaledWeights> scaled_weights = {};  // config.json only
+  bool attention_bias = false, mlp_bias = false;     // config.json only; in GGUF the tensors decide
+  std::vector<std::string> notes;                    // for the user; not errors
 };
 
 /// @throws Error kInput (file, JSON pointer, found, expected), kUnsupported (architecture, RoPE scaling, activation,

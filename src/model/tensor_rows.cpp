@@ -20,8 +20,9 @@ bool all_finite(std::span<const float> values) noexcept {
 
 }  // namespace
 
-TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part)
-    : archive_(&archive), tensor_(&tensor), order_(order), part_(part) {}
+TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part,
+                       const BlockScales* scales)
+    : archive_(&archive), tensor_(&tensor), order_(order), part_(part), scales_(scales) {}
 
 std::size_t TensorRows::rows() const noexcept { return part_.rows; }
 std::size_t TensorRows::columns() const noexcept { return static_cast<std::size_t>(tensor_->columns()); }
@@ -62,17 +63,23 @@ void TensorRows::read_run(std::size_t first, std::size_t count, std::span<float>
     const std::size_t row = first + done;
     const bool apart = order_.head_dim != 0;
     const std::size_t some = apart ? 1 : std::min(count - done, part_.run - row % part_.run);
-    read_rows(*tensor_, part_.stored(apart ? interleaved_row(row, order_) : row), some,
-              out.subspan(done * width, some * width));
+    read_stored(part_.stored(apart ? interleaved_row(row, order_) : row), some,
+                out.subspan(done * width, some * width));
     done += some;
   }
+}
+
+/// Reads rows in the tensor's own order.
+void TensorRows::read_stored(std::size_t first, std::size_t count, std::span<float> out) const {
+  read_rows(*tensor_, first, count, out);
+  if (scales_ != nullptr) scales_->multiply(first, count, out);
 }
 
 void TensorRows::fail_not_finite() const {
   std::vector<float> row(columns());
   std::size_t total = 0, first_index = 0;
   for (std::size_t r = 0; r < static_cast<std::size_t>(tensor_->rows()); ++r) {
-    read_rows(*tensor_, r, 1, row);
+    read_stored(r, 1, row);
     for (std::size_t column = 0; column < row.size(); ++column) {
       if (all_finite({&row[column], 1})) continue;
       if (total++ == 0) first_index = r * row.size() + column;
