@@ -79,6 +79,7 @@ struct TensorSpec {
   bool optional = false;           // a file may lack it
   std::string_view hf_other = {};  // name in other versions of Transformers
   bool no_ending = false;          // the name has no ending in config.json's format
+  bool hf_transposed = false;      // a tensor of all experts is [expert, column, row] in config.json's format
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };

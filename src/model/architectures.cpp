@@ -7,8 +7,8 @@ namespace kvs::inline model {
 
 namespace {
 
-constexpr std::array kArchitectures{&kLlama, &kMistral, &kQwen2,   &kQwen3,    &kGemma2,   &kGemma3, &kPhi3,
-                                    &kOlmo2, &kGptNeox, &kMixtral, &kQwen2Moe, &kQwen3Moe, &kQwen3Vl};
+constexpr std::array kArchitectures{&kLlama, &kMistral, &kQwen2,   &kQwen3,    &kGemma2,   &kGemma3,  &kPhi3,
+                                    &kOlmo2, &kGptNeox, &kMixtral, &kQwen2Moe, &kQwen3Moe, &kQwen3Vl, &kQwen3VlMoe};
 
 const Architecture& find_architecture(std::string_view Architecture::*field, std::string_view wanted,
                                       std::string_view where) {

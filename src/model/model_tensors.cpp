@@ -196,6 +196,7 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
   const TensorSpec& spec = parts.front();
   const std::string_view name = name_in(spec, format_);
   const bool stacked = name.find("{}") == name.rfind("{}");
+  const bool transposed = spec.hf_transposed && format_ == ModelFormat::kHuggingFace;
   std::vector<std::array<Found, kExpertRoles>>& experts = layers_[layer].experts;
   experts.resize(parsed.config.layer[layer].feed_forward.experts.count);
   std::size_t rows = 0;  // of one expert
@@ -213,7 +214,11 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
     }
     for (std::size_t index = 0; index < parts.size(); ++index) {
       RowPart part = part_of(parts, index, layer, parsed);
-      if (stacked) part.first += expert * rows;
+      if (stacked && !transposed) part.first += expert * rows;
+      if (transposed) {
+        part.depth = extent_of(spec.columns, parsed.config, layer, format_).size;
+        part.base = expert * part.depth;
+      }
       experts[expert][static_cast<std::size_t>(parts[index].role) - kFirstExpertRole] = {
           .weight = weight, .bias = nullptr, .part = part};
     }

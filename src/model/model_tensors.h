@@ -27,9 +27,10 @@ constexpr std::size_t interleaved_row(std::size_t row, const Interleaving& order
 }
 
 /// The rows of a stored tensor that belong to one part: `rows` rows from `first` on, in runs of `run` rows that begin
-/// `stride` rows apart.
+/// `stride` rows apart. Of a transposed matrix: columns of the `depth` stored rows from `base` on.
 struct RowPart {
   std::size_t first = 0, rows = 0, run = 0, stride = 0;
+  std::size_t base = 0, depth = 0;  // depth 0: the matrix is not transposed
 
   /// Returns the position of the part's row in the tensor.
   std::size_t stored(std::size_t row) const noexcept { return first + row / run * stride + row % run; }
@@ -52,6 +53,8 @@ class TensorRows {
  private:
   [[noreturn]] void fail_not_finite() const;
   void read_run(std::size_t first, std::size_t count, std::span<float> out) const;
+  void read_transposed(std::size_t first, std::size_t count, std::span<float> out) const;
+  void release(std::size_t first, std::size_t count) const;
   void read_stored(std::size_t first, std::size_t count, std::span<float> out) const;
 
   const TensorArchive* archive_;

@@ -25,7 +25,9 @@ TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor,
     : archive_(&archive), tensor_(&tensor), order_(order), part_(part), scales_(scales) {}
 
 std::size_t TensorRows::rows() const noexcept { return part_.rows; }
-std::size_t TensorRows::columns() const noexcept { return static_cast<std::size_t>(tensor_->columns()); }
+std::size_t TensorRows::columns() const noexcept {
+  return part_.depth != 0 ? part_.depth : static_cast<std::size_t>(tensor_->columns());
+}
 
 void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out) const {
   if (out.size() != count * columns() || first > rows() || count > rows() - first) {
@@ -48,17 +50,24 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
   }
   if (failure) std::rethrow_exception(failure);
   if (!finite) fail_not_finite();
-  if (count == 0) return;
-  // The caller has a copy now, so the mapped pages are released. Interleaved rows are read from the whole head; pages
-  // of rows of other parts in between are read again when needed.
+  if (count > 0) release(first, count);
+}
+
+/// The caller has a copy now, so the mapped pages are released. Interleaved rows are read from the whole head; pages of
+/// rows of other parts in between are read again when needed.
+void TensorRows::release(std::size_t first, std::size_t count) const {
   const std::size_t row_bytes = tensor_->bytes.size() / static_cast<std::size_t>(tensor_->rows());
-  const std::size_t begin = part_.stored(first), end = part_.stored(first + count - 1) + 1;
+  const bool transposed = part_.depth != 0;
+  if (transposed && first + count < rows()) return;  // every stored row is read again
+  const std::size_t begin = transposed ? part_.base : part_.stored(first);
+  const std::size_t end = transposed ? part_.base + part_.depth : part_.stored(first + count - 1) + 1;
   archive_->release(tensor_->bytes.subspan(begin * row_bytes, (end - begin) * row_bytes));
 }
 
 /// Reads consecutive rows of the file in one piece, others one by one.
 void TensorRows::read_run(std::size_t first, std::size_t count, std::span<float> out) const {
   const std::size_t width = columns();
+  if (part_.depth != 0) return read_transposed(first, count, out);
   for (std::size_t done = 0; done < count;) {
     const std::size_t row = first + done;
     const bool apart = order_.head_dim != 0;
@@ -69,6 +78,17 @@ void TensorRows::read_run(std::size_t first, std::size_t count, std::span<float>
   }
 }
 
+/// Reads `count` values of each stored row. Their types in Hugging Face files have no blocks.
+void TensorRows::read_transposed(std::size_t first, std::size_t count, std::span<float> out) const {
+  std::vector<float> values(count);
+  const std::size_t stored_columns = static_cast<std::size_t>(tensor_->columns()), bytes = tensor_->type->block_bytes;
+  for (std::size_t column = 0; column < part_.depth; ++column) {
+    const std::size_t at = (part_.base + column) * stored_columns + part_.stored(first);
+    tensor_->type->decode(tensor_->bytes.subspan(at * bytes, count * bytes).data(), count, values.data());
+    for (std::size_t row = 0; row < count; ++row) out[row * part_.depth + column] = values[row];
+  }
+}
+
 /// Reads rows in the tensor's own order.
 void TensorRows::read_stored(std::size_t first, std::size_t count, std::span<float> out) const {
   read_rows(*tensor_, first, count, out);
@@ -76,7 +96,7 @@ void TensorRows::read_stored(std::size_t first, std::size_t count, std::span<flo
 }
 
 void TensorRows::fail_not_finite() const {
-  std::vector<float> row(columns());
+  std::vector<float> row(static_cast<std::size_t>(tensor_->columns()));
   std::size_t total = 0, first_index = 0;
   for (std::size_t r = 0; r < static_cast<std::size_t>(tensor_->rows()); ++r) {
     read_stored(r, 1, row);

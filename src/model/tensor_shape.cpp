@@ -70,6 +70,7 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   if (parts.front().columns != TensorAxis::kNone && !bias) {
     expected.push_back(extent_of(parts.front().columns, config, layer, format));
   }
+  if (parts.front().hf_transposed && format == ModelFormat::kHuggingFace) std::ranges::reverse(expected);
   if (stacked) expected.insert(expected.begin(), extent_of(TensorAxis::kExperts, config, layer, format));
   // GGUF stores a matrix of one row as a vector.
   if (parts.front().rows == TensorAxis::kOne && tensor.shape.size() == 1) expected.erase(expected.begin());

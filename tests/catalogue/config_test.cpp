@@ -143,7 +143,8 @@ TEST_F(Catalogue, N63_FewerLayersThanTheWeightsHave) {
   edit_json(kConfig, [](Json& config) { config["num_hidden_layers"] = 3; });
   Words words = capture_words();
   std::erase(words, "--quiet");
-  EXPECT_THAT(expect_done("kvspectrum", words).err, ::testing::HasSubstr("9 tensors are not used"));
+  EXPECT_THAT(expect_done("kvspectrum", words).err,
+              ::testing::HasSubstr("skipped 9 tensors of: layers beyond num_hidden_layers"));
 }
 
 TEST_F(Catalogue, N64_VocabularyAndEmbeddingDiffer) {

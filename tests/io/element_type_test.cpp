@@ -105,7 +105,7 @@ TEST(ElementTypeList, NamesEveryTypeThatIsTestedHereAndThePlainOnes) {
   for (const BlockType& type : kBlockTypes)
     EXPECT_NE(names.find(std::string(type.name) + ","), names.npos) << type.name;
   EXPECT_EQ(std::count(names.begin(), names.end(), ','), static_cast<std::ptrdiff_t>(std::size(kBlockTypes)) + 4);
-  EXPECT_EQ(decodable_safetensors_types(), "F32, F16, BF16, F64");
+  EXPECT_EQ(decodable_safetensors_types(), "F32, F16, BF16, F64, F8_E4M3, F8_E8M0");
 }
 
 TEST(GgufPlainTypes, WidenToF32) {

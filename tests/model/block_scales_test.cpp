@@ -68,7 +68,7 @@ TEST_P(GoldenBlocks, AreBitForBitAsInPyTorch) {
   // interleaved.
   std::vector<float> row(columns);
   const TensorRows part(*archive, weight, {}, {.first = 3, .rows = rows / 2, .run = 3, .stride = 6}, &*scales);
-  for (const std::size_t at : {0U, 4U, 9U}) {
+  for (const std::size_t at : {0U, 4U, 8U}) {
     part.read(at, 1, row);
     const std::size_t stored = 3 + at / 3 * 6 + at % 3;
     EXPECT_EQ(bytes_of(row), bytes_of(expected).substr(stored * columns * 4, columns * 4)) << at;

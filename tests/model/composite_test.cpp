@@ -90,9 +90,10 @@ TEST_F(Composites, SkipTheTensorsOfOtherPartsInOneNote) {
         "language_model.model.layers.0.self_attn.k_scale", "language_model.model.layers.0.mlp.up_proj.input_scale",
         "language_model.model.layers.0.self_attn.rotary_emb.inv_freq"})
     add(name);
-  EXPECT_THAT(open(config_)->notes(),
-              ElementsAre("skipped 8 tensors of: audio tower, scales of activations, scales of the cache, layers "
-                          "beyond num_hidden_layers, vision tower, prediction of several tokens, projector"));
+  EXPECT_THAT(
+      open(config_)->notes(),
+      ElementsAre("skipped 8 tensors of: scales of activations, scales of the cache, layers beyond num_hidden_layers, "
+                  "audio tower, vision tower, prediction of several tokens, projector"));
   EXPECT_EQ(open(config_)->sha256(), digest);
   add("language_model.model.layers.0.mlp.gate_proj.other");
   EXPECT_THAT(open(config_)->notes(), testing::Contains(HasSubstr("1 tensor is not used by the config")));
@@ -124,11 +125,77 @@ TEST_F(Composites, AreRefusedByName) {
   config_["text_config"] = Json::object();
   expect_refused(ErrorCode::kInput, "num_hidden_layers");
   config_["model_type"] = "llava";
-  expect_refused(ErrorCode::kUnsupported,
-                 "/model_type: found \"llava\" with a text_config, supported are: gemma3, mistral3, qwen3_vl");
+  expect_refused(
+      ErrorCode::kUnsupported,
+      "/model_type: found \"llava\" with a text_config, supported are: gemma3, mistral3, qwen3_vl, qwen3_vl_moe");
   config_.erase("model_type");
   config_["architectures"][0] = "LlavaForConditionalGeneration";
   expect_refused(ErrorCode::kUnsupported, "/architectures/0: found \"LlavaForConditionalGeneration\"");
+}
+
+/// The golden Qwen 3 with experts: in a tensor for each, or transposed in one tensor of all.
+class TransposedExperts : public Composites {
+ protected:
+  static constexpr std::size_t kExperts = 3, kWidth = 20, kModel = 48;
+
+  TransposedExperts() {
+    const std::filesystem::path path = test::golden_path("parity/qwen3.json");
+    const Json golden = parse_json(read_text_file(path, 1 << 20), path.string());
+    plain_ = golden["config"];
+    plain_["model_type"] = "qwen3_moe";
+    plain_.erase("architectures");
+    plain_.erase("layer_types");
+    plain_.update({{"num_experts", kExperts},
+                   {"num_experts_per_tok", 2},
+                   {"moe_intermediate_size", kWidth},
+                   {"norm_topk_prob", true}});
+    tensors_.clear();
+    for (const auto& [name, shape] : golden["tensors"].items())
+      if (name.find(".mlp.") == std::string::npos) add_formula(tensors_, name, shape.get<std::vector<std::uint64_t>>());
+    stacked_ = tensors_;
+    for (std::size_t layer = 0; layer < plain_["num_hidden_layers"].get<std::size_t>(); ++layer)
+      add_experts("model.layers." + std::to_string(layer) + ".mlp.");
+    config_ = {{"model_type", "qwen3_vl_moe"}, {"text_config", plain_}, {"tie_word_embeddings", false}};
+    config_["text_config"]["model_type"] = "qwen3_vl_moe_text";
+  }
+
+  static const NamedTensor& add_formula(std::vector<NamedTensor>& tensors, const std::string& name,
+                                        const std::vector<std::uint64_t>& shape) {
+    tensors.push_back({name, shape, test::formula_weights(name, shape, "qwen3")});
+    return tensors.back();
+  }
+
+  void add_experts(const std::string& mlp) {
+    stacked_.push_back(add_formula(tensors_, mlp + "gate.weight", {kExperts, kModel}));
+    NamedTensor gate_up{mlp + "experts.gate_up_proj", {kExperts, kModel, 2 * kWidth}, {}};
+    NamedTensor down{mlp + "experts.down_proj", {kExperts, kWidth, kModel}, {}};
+    for (std::size_t expert = 0; expert < kExperts; ++expert) {
+      const std::string name = mlp + "experts." + std::to_string(expert);
+      const std::vector<float> gate = add_formula(tensors_, name + ".gate_proj.weight", {kWidth, kModel}).values;
+      const std::vector<float> up = add_formula(tensors_, name + ".up_proj.weight", {kWidth, kModel}).values;
+      const std::vector<float> out = add_formula(tensors_, name + ".down_proj.weight", {kModel, kWidth}).values;
+      for (std::size_t column = 0; column < kModel; ++column)
+        for (const std::vector<float>* part : {&gate, &up})
+          for (std::size_t row = 0; row < kWidth; ++row) gate_up.values.push_back((*part)[row * kModel + column]);
+      for (std::size_t column = 0; column < kWidth; ++column)
+        for (std::size_t row = 0; row < kModel; ++row) down.values.push_back(out[row * kWidth + column]);
+    }
+    stacked_.push_back(gate_up);
+    stacked_.push_back(down);
+  }
+
+  std::vector<NamedTensor> stacked_;
+};
+
+TEST_F(TransposedExperts, ComputeAsTheirOwnMatrices) {
+  const std::vector<float> expected = run(plain_);
+  tensors_ = stacked_;
+  rename("model.language_model.", "lm_head.weight");
+  EXPECT_EQ(run(config_), expected);
+  EXPECT_EQ(open(config_)->config().architecture, "qwen3_vl_moe");
+  for (NamedTensor& tensor : tensors_)
+    if (tensor.name.ends_with("1.mlp.experts.down_proj")) tensor.shape = {kExperts, kModel, kWidth};
+  expect_refused(ErrorCode::kInput, "found shape [3, 48, 20], expected [3, 20, 48]");
 }
 
 TEST_F(Composites, GiveTheDefaultsOfTheirClasses) {

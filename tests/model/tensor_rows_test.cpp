@@ -79,5 +79,22 @@ TEST(TensorRows, LetGoOfTheBytesOfTheRowsThatWereRead) {
   EXPECT_EQ(archive.released().front(), (std::pair<std::size_t, std::size_t>(36, 72)));
 }
 
+TEST(TensorRows, ReadColumnsOfTransposedMatrices) {
+  MemoryArchive archive(*element_type_of_ggml(0), {2, 3, 40});  // F32: two matrices of 3 columns, 40 rows in two parts
+  for (std::uint32_t n = 0; n < 240; ++n) {
+    const auto value = static_cast<float>(n);
+    std::memcpy(&archive.bytes()[4UL * n], &value, sizeof value);
+  }
+  const TensorRows part(archive, archive.tensors().front(), {},
+                        {.first = 22, .rows = 18, .run = 18, .stride = 18, .base = 3, .depth = 3});
+  ASSERT_EQ(part.columns(), 3U);
+  std::vector<float> out(17 * 3);  // more rows than one task reads
+  part.read(1, 17, out);
+  for (std::size_t row = 0; row < 17; ++row)
+    for (std::size_t column = 0; column < 3; ++column)
+      EXPECT_EQ(out[row * 3 + column], static_cast<float>((3 + column) * 40 + 23 + row));
+  EXPECT_EQ(archive.released(), (std::vector<std::pair<std::size_t, std::size_t>>{{480, 480}}));
+}
+
 }  // namespace
 }  // namespace kvs

@@ -25,6 +25,29 @@ constexpr auto kQwen2MoeExperts = join(
         TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp", kModel,
                    kSharedWidth}});
 
+constexpr auto kQwen3VlExperts = join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")},
+                                      std::array{TensorSpec{.role = kExpertGate,
+                                                            .hf = "model.layers.{}.mlp.experts.gate_up_proj",
+                                                            .gguf = "blk.{}.ffn_gate_exps",
+                                                            .rows = kExpertWidth,
+                                                            .columns = kModel,
+                                                            .no_ending = true,
+                                                            .hf_transposed = true},
+                                                 TensorSpec{.role = kExpertUp,
+                                                            .hf = "model.layers.{}.mlp.experts.gate_up_proj",
+                                                            .gguf = "blk.{}.ffn_up_exps",
+                                                            .rows = kExpertWidth,
+                                                            .columns = kModel,
+                                                            .no_ending = true,
+                                                            .hf_transposed = true},
+                                                 TensorSpec{.role = kExpertDown,
+                                                            .hf = "model.layers.{}.mlp.experts.down_proj",
+                                                            .gguf = "blk.{}.ffn_down_exps",
+                                                            .rows = kModel,
+                                                            .columns = kExpertWidth,
+                                                            .no_ending = true,
+                                                            .hf_transposed = true}});
+
 ExpertLayers read_qwen2_moe(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
                       {.shared_width = "shared_expert_intermediate_size",
@@ -46,10 +69,20 @@ ExpertLayers read_qwen3_moe(const JsonCursor& root, std::size_t layers) {
                        .width_default = 768});
 }
 
+ExpertLayers read_qwen3_vl_moe(const JsonCursor& root, std::size_t layers) {
+  return read_experts(root, layers,
+                      {.step = "decoder_sparse_step",
+                       .dense = "mlp_only_layers",
+                       .count_default = 60,
+                       .chosen_default = 4,
+                       .width_default = 1408});
+}
+
 // llama.cpp takes every layer as sparse in both families.
 constexpr ExpertRules kQwen2MoeRules{.read = read_qwen2_moe, .keys = kExpertKeyNames, .tensors = kQwen2MoeExperts};
 constexpr ExpertRules kQwen3MoeRules{
     .read = read_qwen3_moe, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kMlpExperts};
+constexpr ExpertRules kQwen3VlMoeRules{.read = read_qwen3_vl_moe, .keys = kExpertKeyNames, .tensors = kQwen3VlExperts};
 
 }  // namespace
 
@@ -94,6 +127,19 @@ constexpr Architecture kQwen3Vl{.name = "qwen3_vl",
                                          .kv_heads_default = 32,
                                          .context_default = 128000},
                                 .rope = {.theta = 5e5}};
+
+constexpr Architecture kQwen3VlMoe{
+    .name = "qwen3_vl_moe",
+    .hf_class = "Qwen3VLMoeForCausalLM",
+    .hf_base_class = "Qwen3VLMoeTextModel",
+    .model_type = "qwen3_vl_moe_text",
+    .model_tensors = kModelTensors,
+    .attention_tensors = kQwen3Attention,
+    .feed_forward_tensors = kQwenFeedForward,
+    .arithmetic = {.qk_norm = QkNorm::kHead},
+    .experts = &kQwen3VlMoeRules,
+    .keys = {.attention_bias = "attention_bias", .kv_heads_default = 16, .context_default = 128000},
+    .rope = {.theta = 5e5}};
 
 constexpr Architecture kQwen2Moe{.name = "qwen2_moe",
                                  .hf_class = "Qwen2MoeForCausalLM",
