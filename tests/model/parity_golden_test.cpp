@@ -128,7 +128,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden,
                          testing::Values("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2",
-                                         "gpt_neox", "gemma3_composite", "qwen3_vl"),
+                                         "gpt_neox", "gemma3_composite", "qwen3_vl", "mixtral", "qwen2_moe",
+                                         "qwen3_moe"),
                          [](const auto& name) { return std::string(name.param); });
 
 }  // namespace

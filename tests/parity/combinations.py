@@ -56,6 +56,11 @@ def neox(parameters, share=0.25, **options):
     return {**NEOX, "rope_parameters": {**parameters, "rope_theta": 10000.0, "partial_rotary_factor": share}, **options}
 
 
+MIXTRAL = {"num_local_experts": 4, "num_experts_per_tok": 2}
+QWEN_MOE = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 24}
+QWEN2_MOE = {**QWEN_MOE, "shared_expert_intermediate_size": 40}
+
+
 def phi3(parameters, share=1.0, original=CONTEXT, **options):
     return {"hidden_size": 64, "sliding_window": None, "original_max_position_embeddings": original,
             "partial_rotary_factor": share,
@@ -130,6 +135,16 @@ COMBINATIONS = {
     "gpt_neox_linear": ("gpt_neox", neox(LINEAR, 0.5), "gptneox"),
     "gpt_neox_odd": ("gpt_neox", neox(LINEAR, 3 / 16), None),
     "gpt_neox_dynamic": ("gpt_neox", neox(DYNAMIC, 0.5), None),
+    "mixtral_default": ("mixtral", {**MIXTRAL, **rope(DEFAULT)}, "llama"),
+    "mixtral_window": ("mixtral", {**MIXTRAL, "sliding_window": WINDOW, **rope(DEFAULT, 1e6)}, None),
+    "qwen2_moe_default": ("qwen2_moe", {**QWEN2_MOE, **rope(DEFAULT)}, "qwen2moe"),
+    "qwen2_moe_window": ("qwen2_moe", {**QWEN2_MOE, "use_sliding_window": True, "sliding_window": WINDOW,
+                                       "max_window_layers": 1, "norm_topk_prob": True, **rope(DEFAULT)}, None),
+    "qwen3_moe_default": ("qwen3_moe", {**QWEN_MOE, "head_dim": 16, "norm_topk_prob": True, **rope(DEFAULT)},
+                          "qwen3moe"),
+    "qwen3_moe_dense": ("qwen3_moe", {**QWEN_MOE, "head_dim": 20, "norm_topk_prob": True, "mlp_only_layers": [1],
+                                      **rope(DEFAULT)}, None),
+    "qwen3_moe_step": ("qwen3_moe", {**QWEN_MOE, "head_dim": 16, "decoder_sparse_step": 2, **rope(YARN)}, None),
 }
 
 # Configs as Transformers 4 wrote them, or without a class's defaults: name → (combination, keys to drop, keys to set).
@@ -150,7 +165,8 @@ OLD_SPELLINGS = {
 
 GOLDEN = {"llama": "llama_yarn", "mistral": "mistral_default", "qwen2": "qwen2_default", "qwen3": "qwen3_linear",
           "gemma2": "gemma2_default", "gemma3": "gemma3_linear", "phi3": "phi3_longrope", "olmo2": "olmo2_llama3",
-          "gpt_neox": "gpt_neox_dynamic", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default"}
+          "gpt_neox": "gpt_neox_dynamic", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default",
+          "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense"}
 
 
 def formula(name, shape, kind):
@@ -172,6 +188,28 @@ def formula(name, shape, kind):
     return (np.float32(0.25) * values).reshape(shape)
 
 
+def expert_parts(name, value, kind):
+    """Yields (name in the file, part of value) of each expert for a parameter that holds all experts."""
+    base, part = name.rsplit(".", 1)
+    gate, up, down = ("w1", "w3", "w2") if kind == "mixtral" else ("gate_proj", "up_proj", "down_proj")
+    for expert, matrix in enumerate(value):
+        parts = {down: matrix} if part == "down_proj" else dict(zip((gate, up), matrix.chunk(2)))
+        for key, rows in parts.items():
+            yield f"{base}.{expert}.{key}.weight", rows
+
+
+def stored_tensors(model):
+    """Yields (name in the file, parameter or the part of one that the file stores by that name)."""
+    kind = model.config.model_type
+    for name, parameter in model.named_parameters():
+        if kind == "mixtral":
+            name = name.replace(".mlp.", ".block_sparse_moe.")
+        if ".experts." in name:
+            yield from expert_parts(name, parameter, kind)
+        else:
+            yield name, parameter
+
+
 def make_model(name):
     kind, options, _ = COMBINATIONS[name]
     composite = "text_config" in options
@@ -184,8 +222,8 @@ def make_model(name):
     family = AutoModelForImageTextToText if composite else AutoModelForCausalLM
     model = family.from_config(config, attn_implementation="eager").float().eval()
     with torch.no_grad():
-        for parameter_name, parameter in model.named_parameters():
-            parameter.copy_(torch.from_numpy(formula(parameter_name, tuple(parameter.shape), kind)))
+        for stored_name, values in stored_tensors(model):
+            values.copy_(torch.from_numpy(formula(stored_name, tuple(values.shape), kind)))
     return model
 
 

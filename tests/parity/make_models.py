@@ -16,7 +16,7 @@ import sys
 import torch
 from safetensors.torch import save_file
 
-from combinations import COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, make_model, run, tokens
+from combinations import COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, make_model, run, stored_tensors, tokens
 from write_gguf import write_gguf
 
 ROWS = [0, 1, 63, 200, TOKENS - 1]
@@ -65,7 +65,7 @@ def write_golden(architecture, name, folder):
     golden = {
         "combination": name,
         "config": {key: config[key] for key in sorted(config) if key not in drop and config[key] is not None},
-        "tensors": {key: list(value.shape) for key, value in model.named_parameters()},
+        "tensors": {key: list(value.shape) for key, value in stored_tensors(model)},
         "rows": ROWS[-2:], "logits": [single(logits[row, :24]) for row in ROWS[-2:]],
         "nll": single(nll[::13]), "layer": layer, "positions": positions,
         "k_pre": single(keys[layer][0][-1, positions]), "k_post": single(keys[layer][1][-1, positions]),

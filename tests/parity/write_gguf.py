@@ -29,6 +29,26 @@ def value_of(architecture, name, data, config):
     return data
 
 
+def add_experts(writer, config):
+    writer.add_expert_count(config.num_local_experts if hasattr(config, "num_local_experts") else config.num_experts)
+    writer.add_expert_used_count(config.num_experts_per_tok)
+    if hasattr(config, "moe_intermediate_size"):
+        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
+    if hasattr(config, "shared_expert_intermediate_size"):
+        writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+
+
+def file_tensors(model):
+    """Yields (name in Transformers, values): of all experts, gate and up projections apart."""
+    for name, parameter in model.named_parameters():
+        data = parameter.detach().numpy()
+        if name.endswith("experts.gate_up_proj"):
+            for part, rows in zip(("gate_proj", "up_proj"), np.split(data, 2, axis=1)):
+                yield name.replace("gate_up_proj", part + ".weight"), rows
+        else:
+            yield name + ".weight" if name.endswith("experts.down_proj") else name, data
+
+
 def add_rope(writer, architecture, config, model, head_dim):
     rope = config.rope_parameters
     if architecture == "gemma3":
@@ -79,14 +99,16 @@ def write_gguf(model, architecture, path, add_tokenizer=None):
     if architecture == "gemma2":
         writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
         writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if hasattr(config, "num_experts_per_tok"):
+        add_experts(writer, config)
     add_rope(writer, architecture, config, model, head_dim)
     if add_tokenizer:
         add_tokenizer(writer)
     kind = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[architecture]
     names = gguf.get_tensor_name_map(kind, config.num_hidden_layers)
-    for name, parameter in model.named_parameters():
+    for name, data in file_tensors(model):
         target = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        writer.add_tensor(target, np.ascontiguousarray(value_of(architecture, name, parameter.detach().numpy(), config)))
+        writer.add_tensor(target, np.ascontiguousarray(value_of(architecture, name, data, config)))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
