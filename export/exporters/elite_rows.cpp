@@ -16,6 +16,7 @@ std::string arithmetic_obstacle(const ModelConfig& model) {
   if (does.norm != NormKind::kRms || !does.input_norms) return "norms that are no RMSNorm of the blocks' inputs";
   if (does.output_norms) return "norms of the blocks' outputs";
   if (does.activation != Activation::kSilu || !does.gated) return "a feed-forward block that is no SwiGLU";
+  if (model.has_experts()) return "experts, for which the target has no place";
   if (does.parallel_residual) return "parallel residuals";
   if (does.scaled_embeddings) return "scaled embeddings";
   if (model.layer.front().attention.softcap != 0 || model.logit_softcap != 0) return "caps of scores or logits";

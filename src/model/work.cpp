@@ -3,12 +3,24 @@
 #include <algorithm>
 
 namespace kvs::inline model {
+namespace {
+
+std::size_t widest_network(const FeedForwardConfig& block) {
+  return block.is_sparse() ? std::max(block.experts.d_ff, block.experts.shared_d_ff) : block.d_ff;
+}
+
+}  // namespace
+
 double layer_products(const ModelConfig& model) {
   const std::size_t rows = (2 * model.query_heads() + 2 * model.kv_heads()) * model.head_dim();
-  const auto layers = static_cast<double>(model.layers());
-  double width = 0;  // mean over the layers
-  for (const LayerConfig& layer : model.layer) width += static_cast<double>(layer.feed_forward.active_d_ff()) / layers;
-  return static_cast<double>(model.d_model) * (static_cast<double>(rows) + (model.arithmetic.gated ? 3 : 2) * width);
+  std::size_t active = 0, routers = 0;  // of all layers
+  for (const LayerConfig& layer : model.layer) {
+    active += layer.feed_forward.active_d_ff();
+    routers += layer.feed_forward.experts.count;
+  }
+  const auto mean = [&](std::size_t sum) { return static_cast<double>(sum) / static_cast<double>(model.layers()); };
+  const double width = (model.arithmetic.gated ? 3 : 2) * mean(active) + mean(routers);
+  return static_cast<double>(model.d_model) * (static_cast<double>(rows) + width);
 }
 
 double products_per_token(const ModelConfig& model) {
@@ -31,8 +43,13 @@ double forward_flops(const ModelConfig& c, double tokens) {
 }
 
 double pass_memory(const ModelConfig& c, double weight_bytes, std::size_t tokens) {
-  // Residual stream, normed input, fused qkv with its head-major copy, gate and up with their product.
-  const std::size_t row = 2 * c.d_model + 2 * (c.query_heads() + 2 * c.kv_heads()) * c.head_dim() + 3 * c.d_ff();
+  // Residual stream, normed input, fused qkv with its head-major copy, gate and up with their product. Experts: at most
+  // all tokens go through one, with copies of its input and its output.
+  std::size_t width = 0;
+  for (const LayerConfig& layer : c.layer) width = std::max(width, widest_network(layer.feed_forward));
+  const std::size_t copies = c.has_experts() ? 3 : 0;
+  const std::size_t row =
+      (2 + copies) * c.d_model + 2 * (c.query_heads() + 2 * c.kv_heads()) * c.head_dim() + 3 * width;
   return weight_bytes + static_cast<double>(tokens * row * sizeof(float));
 }
 

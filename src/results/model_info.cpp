@@ -51,6 +51,15 @@ void write_geometry(std::ostream& out, const ModelInfo::Geometry& geometry) {
                  << geometry.context << " tokens\n";
 }
 
+void write_experts(std::ostream& out, const ModelInfo& info) {
+  if (!info.experts) return;
+  const ModelInfo::Experts& experts = *info.experts;
+  label(out, "experts") << experts.chosen << " of " << experts.count << " for each token, d_ff " << experts.d_ff;
+  if (experts.shared_d_ff != 0) out << ", and a shared one, d_ff " << experts.shared_d_ff;
+  out << ", in " << experts.layers << " of " << info.geometry.layers << " layers; "
+      << count_text(static_cast<double>(experts.active_parameters)) << " active parameters\n";
+}
+
 void write_rope(std::ostream& out, const ModelInfo& info) {
   for (const ModelInfo::Rope& kind : info.rope) {
     label(out, "RoPE") << kind.type << ", base " << kind.base << ", ";
@@ -118,6 +127,7 @@ std::string to_text(const ModelInfo& info) {
       << " parameters\n";
   write_files(out, info);
   write_geometry(out, info.geometry);
+  write_experts(out, info);
   write_rope(out, info);
   write_tokenizer(out, info.tokenizer);
   write_cache(out, info.kv_cache);

@@ -37,6 +37,15 @@ struct ModelInfo {
           "context", of.context);
     }
   };
+  /// The experts of the sparse layers, the same in each.
+  struct Experts {
+    std::size_t layers = 0, count = 0, chosen = 0, d_ff = 0, shared_d_ff = 0;  // shared_d_ff 0: no shared expert
+    std::uint64_t active_parameters = 0;                                       // that one token goes through
+    static void fields(auto& of, auto&& field) {
+      field("layers", of.layers)("count", of.count)("chosen", of.chosen)("d_ff", of.d_ff)(
+          "shared_d_ff", of.shared_d_ff)("active_parameters", of.active_parameters);
+    }
+  };
   /// A group of layers with equal RoPE settings, for documents of `window` tokens.
   struct Rope {
     std::size_t layers = 0;
@@ -117,6 +126,7 @@ struct ModelInfo {
   std::uint64_t parameters = 0;
   std::vector<TensorType> tensor_types = {};  // by bytes, descending
   Geometry geometry = {};
+  std::optional<Experts> experts = {};  // set if some layers have experts
   std::vector<Rope> rope = {};
   Tokenizer tokenizer = {};
   KvCache kv_cache = {};
@@ -127,9 +137,10 @@ struct ModelInfo {
 
   static void fields(auto& of, auto&& field) {
     field("name", of.name)("path", of.path)("architecture", of.architecture)("format", of.format)("files", of.files)(
-        "parameters", of.parameters)("tensor_types", of.tensor_types)("geometry", of.geometry)("rope", of.rope)(
-        "tokenizer", of.tokenizer)("kv_cache", of.kv_cache)("memory", of.memory)("processor", of.processor)(
-        "methods", of.methods)("notes", of.notes);
+        "parameters", of.parameters)("tensor_types", of.tensor_types)("geometry", of.geometry);
+    field.absent_or("experts", of.experts);
+    field("rope", of.rope)("tokenizer", of.tokenizer)("kv_cache", of.kv_cache)("memory", of.memory)(
+        "processor", of.processor)("methods", of.methods)("notes", of.notes);
   }
 };
 

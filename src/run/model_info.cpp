@@ -61,6 +61,23 @@ ModelInfo::Geometry geometry_of(const ModelConfig& config) {
           config.head_dim(), config.vocabulary, config.tied_head, config.context};
 }
 
+std::optional<ModelInfo::Experts> experts_of(const ModelConfig& config, std::uint64_t parameters) {
+  if (!config.has_experts()) return std::nullopt;
+  ModelInfo::Experts info{.active_parameters = parameters};
+  for (const LayerConfig& layer : config.layer) {
+    const ExpertsConfig& experts = layer.feed_forward.experts;
+    if (experts.count == 0) continue;
+    info.count = experts.count;
+    info.chosen = experts.chosen;
+    info.d_ff = experts.d_ff;
+    info.shared_d_ff = experts.shared_d_ff;
+    ++info.layers;
+    const std::size_t matrices = config.arithmetic.gated ? 3 : 2;
+    info.active_parameters -= (experts.count - experts.chosen) * matrices * experts.d_ff * config.d_model;
+  }
+  return info;
+}
+
 /// One entry for each kind of layers that rotate alike.
 /// @param window  tokens of a document, which `dynamic` and `longrope` follow
 std::vector<ModelInfo::Rope> ropes_of(const ModelConfig& config, std::size_t window) {
@@ -184,6 +201,7 @@ ModelInfo model_info(const ModelSource& source, std::size_t window) {
           .parameters = parameters(source),
           .tensor_types = types_of(source.archive()),
           .geometry = geometry_of(config),
+          .experts = experts_of(config, parameters(source)),
           .rope = ropes_of(config, window),
           .tokenizer = tokenizer_of(source),
           .kv_cache = cache_of(config),

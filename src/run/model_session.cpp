@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -90,6 +91,16 @@ void note_other_weights(const std::filesystem::path& path, const ModelSource& mo
         quiet);
 }
 
+/// A model may have thousands of experts: only the first projections are named.
+void warn_of_zeros(const std::vector<std::string>& names, bool quiet) {
+  constexpr std::size_t kNamed = 8;
+  for (std::size_t n = 0; n < std::min(names.size(), kNamed); ++n)
+    print_note("warning: " + names[n] + ": all weights are zero", quiet);
+  if (names.size() > kNamed)
+    print_note("warning: all weights of " + std::to_string(names.size() - kNamed) + " more projections are zero",
+               quiet);
+}
+
 }  // namespace
 
 void add_model_options(OptionTable& table) {
@@ -151,8 +162,7 @@ ModelSession load_model(std::unique_ptr<ModelSource> source, const Options& opti
   session.model = std::make_unique<Model>(
       *session.source, *session.backend,
       [&](std::size_t done, std::size_t) { progress.update(static_cast<double>(done)); }, weights_budget(options));
-  for (const std::string& name : session.model->zero_projections())
-    print_note("warning: " + name + ": all weights are zero", run.quiet);
+  warn_of_zeros(session.model->zero_projections(), run.quiet);
   warn_of_streaming(session.model->placement(), session.config().layers(), run.quiet);
   session.decoder = std::make_unique<Decoder>(*session.model);
   return session;

@@ -252,6 +252,29 @@ TEST_P(Rows, GatherRefusesRowsOutsideTheTable) {
   for (const std::int32_t row : {-1, 5}) EXPECT_THROW(backend_->gather(table, {{row}}, 1, out.view()), Error);
 }
 
+TEST_P(Rows, AddRowsAddsWeightedRowsToTheirPlaces) {
+  const auto x = random_values(3 * 17, 4), start = random_values(5 * 17, 5);
+  const std::vector<std::int32_t> rows{4, 0, 2};
+  const std::vector<float> weights{0.5F, -3.3F, 1};
+  const auto from = uploaded<2>(*backend_, x, {3, 17}), sum = uploaded<2>(*backend_, start, {5, 17});
+  backend_->add_rows(from.view(), rows, weights, sum.view());
+  std::vector<float> expected = start;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    expected[static_cast<std::size_t>(rows[i / 17]) * 17 + i % 17] += weights[i / 17] * x[i];
+  const auto values = download(*backend_, sum.view());
+  for (std::size_t i = 0; i < values.size(); ++i) ASSERT_NEAR(values[i], expected[i], 1e-6);
+}
+
+TEST_P(Rows, AddRowsRefusesRowsOutsideTheSumAndMissingWeights) {
+  const auto x = uploaded<2>(*backend_, std::vector<float>(17, 1.0F), {1, 17});
+  const BackendTensor<float, 2> sum(*backend_, {5, 17}), narrow(*backend_, {5, 16});
+  for (const std::int32_t row : {-1, 5})
+    EXPECT_THROW(backend_->add_rows(x.view(), {{row}}, {{1.0F}}, sum.view()), Error);
+  EXPECT_THROW(backend_->add_rows(x.view(), {{0}}, {}, sum.view()), Error);
+  EXPECT_THROW(backend_->add_rows(x.view(), {}, {}, sum.view()), Error);
+  EXPECT_THROW(backend_->add_rows(x.view(), {{0}}, {{1.0F}}, narrow.view()), Error);
+}
+
 TEST_P(Rows, SplitHeadsPutsHeadsBeforeTokens) {
   // An element's value is its index in qkv, so that each target shows where it came from. 2 members, 3 tokens, H 4, G
   // 2.

@@ -163,6 +163,50 @@ TEST(GgufConfig, GptNeoxSaysWhetherItsBlocksAreParallel) {
   EXPECT_EQ(config.norm_epsilon, 1e-6F);
 }
 
+/// Metadata of a model of 8 experts, of which 2 are chosen.
+FakeGguf with_experts(const std::string& architecture) {
+  FakeGguf file = metadata(architecture);
+  file.values[architecture + ".expert_count"] = std::uint64_t{8};
+  file.values[architecture + ".expert_used_count"] = std::uint64_t{2};
+  return file;
+}
+
+TEST(GgufConfig, EveryLayerHasTheExperts) {
+  FakeGguf file = with_experts("llama");
+  for (const LayerConfig& layer : parse_gguf_config(file).config.layer) {
+    const ExpertsConfig& experts = layer.feed_forward.experts;
+    EXPECT_EQ(experts.count, 8U);
+    EXPECT_EQ(experts.chosen, 2U);
+    EXPECT_EQ(experts.d_ff, 96U);
+    EXPECT_EQ(experts.shared_d_ff, 0U);
+    EXPECT_TRUE(experts.normalised);
+  }
+  file = with_experts("qwen2moe");
+  file.values["qwen2moe.expert_feed_forward_length"] = std::uint64_t{24};
+  file.values["qwen2moe.expert_shared_feed_forward_length"] = std::uint64_t{40};
+  const ExpertsConfig qwen = parse_gguf_config(file).config.layer[2].feed_forward.experts;
+  EXPECT_EQ(qwen.d_ff, 24U);
+  EXPECT_EQ(qwen.shared_d_ff, 40U);
+  EXPECT_FALSE(qwen.normalised);
+  EXPECT_TRUE(parse_gguf_config(with_experts("qwen3moe")).config.layer[0].feed_forward.experts.normalised);
+}
+
+TEST(GgufConfig, ALlamaMayStateThatItHasNoExperts) {
+  FakeGguf file = metadata("llama");
+  file.values["llama.expert_count"] = std::uint64_t{0};
+  EXPECT_FALSE(parse_gguf_config(file).config.has_experts());
+}
+
+TEST(GgufConfig, MoreExpertsThanThereAreAreRefused) {
+  FakeGguf file = with_experts("qwen3moe");
+  file.values["qwen3moe.expert_used_count"] = std::uint64_t{9};
+  expect_refused(file, ErrorCode::kInput, "qwen3moe.expert_used_count: found 9, expected at most the 8 experts");
+  file.values["qwen3moe.expert_used_count"] = std::uint64_t{0};
+  expect_refused(file, ErrorCode::kInput, "qwen3moe.expert_used_count: found 0");
+  file.values.erase("qwen3moe.expert_used_count");
+  expect_refused(file, ErrorCode::kInput, "qwen3moe.expert_used_count");
+}
+
 TEST(GgufConfig, RefusesWhatItWouldNotCompute) {
   for (const auto& [architecture, key, value] :
        {std::tuple{"qwen2", "attention.sliding_window", GgufValue(std::uint64_t{64})},

@@ -41,6 +41,19 @@ TEST(HfWindows, QwensUpperLayersHaveOneIfItIsSwitchedOn) {
   EXPECT_EQ(windows("qwen3", {{"sliding_window", 9}, {"use_sliding_window", true}}, 29).back(), 9U);
 }
 
+TEST(HfWindows, AModelWithExpertsHasOneIfItIsSwitchedOn) {
+  const Json given{{"sliding_window", 9}}, on{{"sliding_window", 9}, {"use_sliding_window", true}};
+  for (const char* type : {"qwen2_moe", "qwen3_moe"}) EXPECT_THAT(windows(type, given, 4), Each(0U)) << type;
+  EXPECT_THAT(windows("qwen3_moe", on, 4), Each(9U));
+  EXPECT_THAT(windows("qwen2_moe", on, 4), ElementsAre(9, 0, 9, 0));
+  EXPECT_THAT(windows("mixtral", given, 4), Each(9U));
+  Json border = on;
+  border["max_window_layers"] = 2;
+  EXPECT_THAT(windows("qwen2_moe", border, 4), ElementsAre(9, 0, 0, 0));
+  border["layer_types"] = {"full_attention", "sliding_attention", "full_attention", "full_attention"};
+  EXPECT_THAT(windows("qwen2_moe", border, 4), ElementsAre(0, 9, 0, 0));
+}
+
 TEST(HfWindows, GemmasLayersAlternate) {
   EXPECT_THAT(windows("gemma2", {{"sliding_window", 5}}, 4), ElementsAre(5, 0, 5, 0));
   EXPECT_THAT(windows("gemma3_text", {{"sliding_window", 5}}, 7), ElementsAre(5, 5, 5, 5, 5, 0, 5));

@@ -81,6 +81,55 @@ TEST_P(ParityGolden, StatesLogitsAndLossEqualTransformers) {
   for (std::size_t i = 0; i < expected_nll.size(); ++i) ASSERT_NEAR(nll[13 * i], expected_nll[i], 1e-4) << i;
 }
 
+/// One pass over the first 60 tokens, more than any window here.
+class Passes : public ParityGolden {
+ protected:
+  void SetUp() override {
+    ParityGolden::SetUp();
+    tokens_.resize(60);
+    targets_.assign(tokens_.begin() + 1, tokens_.end());
+    targets_.push_back(-1);
+    decoder_ = std::make_unique<Decoder>(*model_);
+    whole_ = decoder_->embed(tokens_);
+    decoder_->advance(whole_, layers());
+    expected_ = decoder_->nll(whole_, targets_);
+  }
+  std::size_t layers() const { return model_->config().layers(); }
+
+  std::vector<std::int32_t> targets_;
+  std::unique_ptr<Decoder> decoder_;
+  ResidualStream whole_;
+  std::vector<float> expected_;
+};
+
+TEST_P(Passes, MembersOfABatchEqualTheSingleOne) {
+  ResidualStream single = decoder_->embed(tokens_);
+  decoder_->advance(single, 1);
+  ResidualStream batch = decoder_->repeat(single, 3);
+  decoder_->advance(batch, layers());
+  const std::vector<float> found = decoder_->nll(batch, targets_);
+  ASSERT_EQ(found.size(), 3 * expected_.size());
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected_[i % expected_.size()], 2e-5) << i;
+}
+
+TEST_P(Passes, SingleTokensWithACacheEqualOnePass) {
+  Cache cache = test::cache_of(model_->config(), "full");
+  for (std::size_t t = 0; t + 1 < tokens_.size(); ++t) {
+    ResidualStream step = decoder_->embed(std::span(tokens_).subspan(t, 1), t, tokens_.size());
+    decoder_->advance(step, layers(), nullptr, &cache);
+    ASSERT_NEAR(decoder_->nll(step, std::span(targets_).subspan(t, 1)).front(), expected_[t], 2e-5) << t;
+  }
+}
+
+TEST_P(Passes, StoppedAndResumedAtAnyLayerIsBitIdentical) {
+  for (std::size_t stop = 0; stop < layers(); ++stop) {
+    ResidualStream parts = decoder_->embed(tokens_);
+    decoder_->advance(parts, stop);
+    decoder_->advance(parts, layers());
+    EXPECT_EQ(download(*backend_, parts.rows.view()), download(*backend_, whole_.rows.view())) << stop;
+  }
+}
+
 /// The golden Llama with another scaling.
 class LengthDependentRope : public testing::TestWithParam<const char*> {};
 
@@ -126,11 +175,12 @@ INSTANTIATE_TEST_SUITE_P(
                         "short_factor": [1, 1, 1, 1, 1, 1], "long_factor": [1, 2, 3, 4, 5, 6]})"),
     [](const auto& scaling) { return scaling.index == 0 ? "Dynamic" : "LongRope"; });
 
-INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden,
-                         testing::Values("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2",
-                                         "gpt_neox", "gemma3_composite", "qwen3_vl", "mixtral", "qwen2_moe",
-                                         "qwen3_moe"),
-                         [](const auto& name) { return std::string(name.param); });
+const auto kArchitectures =
+    testing::Values("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "gpt_neox",
+                    "gemma3_composite", "qwen3_vl", "mixtral", "qwen2_moe", "qwen3_moe");
+const auto kName = [](const auto& name) { return std::string(name.param); };
+INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden, kArchitectures, kName);
+INSTANTIATE_TEST_SUITE_P(Architectures, Passes, kArchitectures, kName);
 
 }  // namespace
 }  // namespace kvs

@@ -1,0 +1,103 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+
+#include "core/error.h"
+#include "model/model.h"
+#include "model/model_tensors.h"
+#include "tests/io/gguf_builder.h"
+#include "tests/io/temporary_directory.h"
+
+namespace kvs {
+namespace {
+
+using Shape = std::vector<std::uint64_t>;  // of a tensor, innermost axis first, as in the file
+
+constexpr std::size_t kModel = 8, kExperts = 3, kWidth = 6, kVocabulary = 10;
+
+/// A GGUF of one layer with experts. The values of a tensor are 0, 1, …
+class StackedExperts : public testing::Test {
+ protected:
+  void add(const std::string& name, const Shape& shape) {
+    std::size_t count = 1;
+    for (const std::uint64_t length : shape) count *= length;
+    std::vector<float> values(count);
+    std::iota(values.begin(), values.end(), 0.0F);
+    parts_.tensors.push_back(
+        test::gguf_file::tensor(name + ".weight", shape, test::gguf_file::kTypeF32, parts_.data.size()));
+    parts_.data.append(reinterpret_cast<const char*>(values.data()), count * sizeof(float));
+    parts_.data.resize((parts_.data.size() + parts_.alignment - 1) / parts_.alignment * parts_.alignment, '\0');
+  }
+
+  std::unique_ptr<ModelSource> open(const Shape& up, const std::string& up_name = "blk.0.ffn_up_exps") {
+    add_keys();
+    add("token_embd", {kModel, kVocabulary});
+    add("output_norm", {kModel});
+    add("output", {kModel, kVocabulary});
+    for (const char* norm : {"blk.0.attn_norm", "blk.0.ffn_norm"}) add(norm, {kModel});
+    for (const char* square : {"blk.0.attn_q", "blk.0.attn_output"}) add(square, {kModel, kModel});
+    for (const char* narrow : {"blk.0.attn_k", "blk.0.attn_v"}) add(narrow, {kModel, kModel / 2});
+    add("blk.0.ffn_gate_inp", {kModel, kExperts});
+    add("blk.0.ffn_gate_exps", {kModel, kWidth, kExperts});
+    add(up_name, up);
+    add("blk.0.ffn_down_exps", {kWidth, kModel, kExperts});
+    return ModelSource::open(folder_.write("model.gguf", test::gguf_file::gguf(parts_)));
+  }
+
+ private:
+  void add_keys() {
+    using namespace test::gguf_file;
+    parts_.keys = {key("general.architecture", kString, text("llama")),
+                   key("llama.attention.layer_norm_rms_epsilon", kF32, raw(1e-5F))};
+    const auto number = [&](const std::string& name, std::size_t value) {
+      parts_.keys.push_back(key("llama." + name, kU32, u32(value)));
+    };
+    number("block_count", 1);
+    number("embedding_length", kModel);
+    number("feed_forward_length", kWidth);
+    number("attention.head_count", 2);
+    number("attention.head_count_kv", 1);
+    number("context_length", 64);
+    number("vocab_size", kVocabulary);
+    number("expert_count", kExperts);
+    number("expert_used_count", 2);
+  }
+
+  test::TemporaryDirectory folder_;
+  test::gguf_file::Parts parts_;
+};
+
+TEST_F(StackedExperts, AnExpertIsAPartOfTheTensor) {
+  const auto source = open({kModel, kWidth, kExperts});
+  ASSERT_EQ(source->tensors().experts(0), kExperts);
+  for (std::size_t expert = 0; expert < kExperts; ++expert) {
+    const TensorRows rows = source->tensors().rows(TensorRole::kExpertUp, 0, expert);
+    ASSERT_EQ(rows.rows(), kWidth);
+    std::vector<float> found(kModel), expected(kModel);
+    rows.read(4, 1, found);
+    std::iota(expected.begin(), expected.end(), static_cast<float>((expert * kWidth + 4) * kModel));
+    EXPECT_EQ(found, expected) << expert;
+  }
+}
+
+TEST_F(StackedExperts, AWrongShapeIsRefusedWithItsKeys) {
+  test::expect_error(ErrorCode::kInput, "tensor blk.0.ffn_up_exps.weight: found shape [4, 6, 8], expected [3, 6, 8]",
+                     [&] {
+                       open({kModel, kWidth, kExperts + 1});
+                     });
+}
+
+TEST_F(StackedExperts, AMatrixInTheirPlaceIsRefused) {
+  test::expect_error(ErrorCode::kInput, "found shape [18, 8], expected [3, 6, 8]", [&] {
+    open({kModel, kWidth * kExperts});
+  });
+}
+
+TEST_F(StackedExperts, ATensorForEachExpertIsNotTheirTensor) {
+  test::expect_error(ErrorCode::kInput, "blk.0.ffn_up_exps.weight", [&] { open({kModel, kWidth}, "blk.0.ffn_up.0"); });
+}
+
+}  // namespace
+}  // namespace kvs
