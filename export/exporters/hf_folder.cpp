@@ -50,8 +50,12 @@ void copy_tokenizer(const fs::path& from, const fs::path& to) {
 Json special_ids(const fs::path& folder) {
   const fs::path path = folder / "config.json";
   const Json config = parse_python_json(read_text_file(path, kMaxConfigBytes), path.string());
+  const Json text = config.value("text_config", Json::object());  // of a composite
   Json ids = Json::object();
-  for (const char* name : kSpecialIds) ids[name] = config.value(name, Json());
+  for (const char* name : kSpecialIds) {
+    ids[name] = config.value(name, Json());
+    if (ids[name].is_null() && text.is_object()) ids[name] = text.value(name, Json());
+  }
   return ids;
 }
 

@@ -61,7 +61,7 @@ const Composite* find_composite(const JsonCursor& root) {
   for (const Composite& composite : kComposites)
     supported += (supported.empty() ? "" : ", ") + std::string(composite.model_type);
   throw Error(ErrorCode::kUnsupported, name.place(),
-              "found \"" + name.string().substr(0, 80) + "\" with a text_config, supported are: " + supported);
+              "found " + describe_json(name.value()) + " with a text_config, supported are: " + supported);
 }
 
 void complete_text_config(const Composite& composite, Json& root) {

@@ -111,6 +111,21 @@ TEST_F(StoreProgram, TransformersTakesKiviAndFp8) {
   EXPECT_EQ(config("generation.json").at("cache_config"), Json::parse(R"({"backend": "fp8"})"));
 }
 
+TEST_F(StoreProgram, TheTextConfigOfACompositeStatesSpecialTokens) {
+  Json text = config("model/config.json");
+  text["eos_token_id"] = {5, 6};
+  text["bos_token_id"] = 7;
+  const Json composite{{"model_type", "mistral3"},
+                       {"tie_word_embeddings", text.value("tie_word_embeddings", false)},
+                       {"bos_token_id", 3},
+                       {"text_config", text}};
+  std::ofstream(folder_ / "model/config.json") << composite;
+  save_config("full", {"type=fp8"});
+  ASSERT_EQ(to("hf-generation", "config.json", "generation.json").status, 0);
+  EXPECT_EQ(config("generation.json").at("eos_token_id"), Json({5, 6}));
+  EXPECT_EQ(config("generation.json").at("bos_token_id"), 3);
+}
+
 TEST_F(StoreProgram, WhatAnEngineDoesNotHaveIsRefused) {
   const auto expect_refusal = [&](const std::string& engine, const std::string& reason) {
     const Outcome refused = to(engine, "config.json", "x");
