@@ -37,6 +37,7 @@ enum class TensorRole : std::uint8_t {
   kDown,
   kFeedForwardOutputNorm,
   kRouter,
+  kRouterBias,   // added to the scores by which experts are chosen
   kSharedScale,  // of the shared expert's output: its sigmoid
   kSharedGate,
   kSharedUp,
@@ -45,7 +46,7 @@ enum class TensorRole : std::uint8_t {
   kExpertUp,
   kExpertDown
 };
-inline constexpr std::size_t kTensorRoles = 27, kExpertRoles = 3;
+inline constexpr std::size_t kTensorRoles = 28, kExpertRoles = 3;
 constexpr bool is_of_expert(TensorRole role) noexcept { return role >= TensorRole::kExpertGate; }
 
 /// The quantity that determines an extent of a tensor's shape.
@@ -65,9 +66,9 @@ enum class TensorAxis : std::uint8_t {
 };
 
 /// When a tensor has a bias: never, always, or depending on a switch of the config.
-enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kFeedForward };
+enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kOutput, kFeedForward };
 
-/// One tensor of an architecture. Names lack their ending (".weight" or ".bias"); the first "{}" represents the layer,
+/// One tensor of an architecture. Names lack their ending; the first "{}" represents the layer,
 /// the second the expert. A tensor of the experts whose name has no second "{}" holds all experts: [expert, row,
 /// column]. Adjacent rows of the table with the same name in a format are parts of one stored tensor, in the table's
 /// order.
@@ -78,8 +79,8 @@ struct TensorSpec {
   BiasGroup bias = BiasGroup::kNone;
   bool optional = false;           // a file may lack it
   std::string_view hf_other = {};  // name in other versions of Transformers
-  bool no_ending = false;          // the name has no ending in config.json's format
-  bool hf_transposed = false;      // a tensor of all experts is [expert, column, row] in config.json's format
+  std::string_view hf_ending = ".weight", gguf_ending = ".weight";
+  bool hf_transposed = false;  // a tensor of all experts is [expert, column, row] in config.json's format
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
@@ -102,6 +103,14 @@ enum class WindowRule : std::uint8_t {
   kPattern       // sliding_window in all but the last of every `window_period` layers
 };
 
+/// Which layers do not rotate queries and keys.
+enum class UnrotatedRule : std::uint8_t {
+  kNone,
+  kListed,      // a 0 in no_rope_layers, or every no_rope_layer_interval-th layer
+  kFullLayers,  // layers without a window
+  kFullOfMixed  // layers without a window, if other layers have one
+};
+
 /// Keys of a config.json for differences between models of one family. Defaults are those of its Transformers class.
 struct ConfigKeys {
   std::string_view norm_epsilon = "rms_norm_eps";
@@ -110,7 +119,14 @@ struct ConfigKeys {
   std::string_view activation = "hidden_act";
   std::string_view attention_bias = {};  // switch of BiasGroup::kAttention; empty: no such switch
   bool attention_bias_default = false;
-  std::string_view mlp_bias = {};           // switch of BiasGroup::kFeedForward
+  std::string_view output_bias = {};  // switch of BiasGroup::kOutput
+  bool output_bias_default = false;
+  std::string_view qk_norm = {};   // switch of the row's QK-norm; in GGUF its tensors decide
+  std::string_view mlp_bias = {};  // switch of BiasGroup::kFeedForward
+  bool mlp_bias_default = false;
+  std::string_view logit_scale = {};  // key of ModelConfig::logit_scale
+  float logit_scale_default = 1;
+  bool multipliers = false;  // attention_, embedding_ and residual_multiplier, logits_scaling; defaults 1
   std::string_view parallel_residual = {};  // switch; the row's arithmetic holds its default
   std::string_view window_pattern = {};     // overrides the row's period of WindowRule::kPattern
   std::string_view attention_scalar = {};   // scores are divided by its square root; empty: by that of head_dim
@@ -154,8 +170,10 @@ struct Architecture {
   WindowRule windows = WindowRule::kNone;       // in config.json
   WindowRule gguf_windows = WindowRule::kNone;  // in GGUF: attention.sliding_window
   std::size_t window_period = 1;
+  UnrotatedRule unrotated = UnrotatedRule::kNone;
   std::size_t gguf_window_default = 0;     // if the key is missing
   bool gguf_interleaved = false;           // GGUF stores the rows of W_q and W_k as adjacent RoPE pairs
+  bool hf_interleaved = false;             // config.json's weights store them so, too
   bool hf_heads_interleaved = false;       // a fused tensor is stored head by head: q, k, v of head 0, then of head 1
   bool hf_norms_less_one = false;          // gains of norms are stored minus 1
   std::size_t gguf_wide_scale_layers = 0;  // GGUF: layers of models with score scale 1 / sqrt(d_model / heads)

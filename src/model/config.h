@@ -40,6 +40,9 @@ struct ExpertsConfig {
   std::size_t shared_d_ff = 0;        // of the expert that every token goes through; 0: none
   Scores scores = Scores::kSoftmax;   // of the router's logits, over all experts
   bool normalised = false;            // the weights of the chosen experts are divided by their sum
+  float scale = 1;                    // multiplies the weights
+  /// Experts are chosen from the best `chosen_groups` of `groups` groups, by the sum of a group's two largest scores.
+  std::size_t groups = 1, chosen_groups = 1;
 };
 
 /// The feed-forward block of one layer.
@@ -70,6 +73,9 @@ struct ModelConfig {
   bool tied_head = false;
   Arithmetic arithmetic = {};
   float logit_softcap = 0;      // 0: none
+  float embedding_scale = 1;    // multiplies token embeddings
+  float residual_scale = 1;     // multiplies the output of each block
+  float logit_scale = 1;        // multiplies the logits
   bool adjacent_pairs = false;  // ggml keeps the channels of this family's RoPE chunks next to each other
 
   std::size_t layers() const noexcept { return layer.size(); }
@@ -94,6 +100,12 @@ struct ModelConfig {
     return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.window != 0; });
   }
   const RopeParameters& rope(std::size_t index) const noexcept { return ropes[layer[index].attention.rope]; }
+  /// Returns the number of layers that do not rotate queries and keys.
+  std::size_t unrotated_layers() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(layer, [&](const LayerConfig& each) {
+      return !ropes.empty() && ropes[each.attention.rope].scaling.type == RopeScaling::Type::kNone;
+    }));
+  }
   /// Number of channels of a head that RoPE rotates; channels from here to head_dim are never rotated.
   std::size_t rotary_dim() const noexcept { return ropes.empty() ? head_dim() : ropes.front().rotary_dim; }
   /// Number of RoPE chunks of a head: chunk c = channels (c, c + chunks()).

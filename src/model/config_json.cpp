@@ -14,9 +14,12 @@ Json arithmetic_json(const Arithmetic& arithmetic) {
 Json layer_json(const LayerConfig& layer) {
   const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap] = layer.attention;
   const auto& [d_ff, experts] = layer.feed_forward;
-  const auto& [count, chosen, expert_d_ff, shared_d_ff, scores, normalised] = experts;
+  const auto& [count, chosen, expert_d_ff, shared_d_ff, scores, normalised, scale_of_experts, groups, chosen_groups] =
+      experts;
   Json json{query_heads, kv_heads, head_dim, window, rope, scale, softcap, d_ff};
-  if (count > 0) json.push_back({count, chosen, expert_d_ff, shared_d_ff, scores, normalised});
+  if (count > 0)
+    json.push_back(
+        {count, chosen, expert_d_ff, shared_d_ff, scores, normalised, scale_of_experts, groups, chosen_groups});
   return json;
 }
 
@@ -25,7 +28,7 @@ Json layer_json(const LayerConfig& layer) {
 // The structured bindings fail to compile when a member is added that is missing here.
 Json config_json(const ModelConfig& config) {
   const auto& [name, architecture, layer, d_model, vocabulary, context, norm_epsilon, ropes, tied_head, arithmetic,
-               logit_softcap, adjacent_pairs] = config;
+               logit_softcap, embedding_scale, residual_scale, logit_scale, adjacent_pairs] = config;
   Json layers = Json::array();
   for (const LayerConfig& each : layer) layers.push_back(layer_json(each));
   return {{"architecture", architecture},
@@ -38,6 +41,7 @@ Json config_json(const ModelConfig& config) {
           {"tied_head", tied_head},
           {"arithmetic", arithmetic_json(arithmetic)},
           {"logit_softcap", logit_softcap},
+          {"scales", {embedding_scale, residual_scale, logit_scale}},
           {"adjacent_pairs", adjacent_pairs}};
 }
 

@@ -185,7 +185,9 @@ void Decoder::ForwardPass::attend(const ResidualStream& hidden, std::size_t laye
     attend_stored(hidden, layer, x, attended, hook, cache);
   }
   // With a parallel residual, the feed-forward block reads the attention block's input, not the sum with its output.
-  if (config.arithmetic.parallel_residual) normalise(residual, weights.feed_forward_norm, x);
+  // Without a norm of its own it reads the same normalised input.
+  if (config.arithmetic.parallel_residual && !weights.feed_forward_norm.gain.view().empty())
+    normalise(residual, weights.feed_forward_norm, x);
   add_to_residual(attended, *weights.output, weights.attention_output_norm, residual);
 }
 

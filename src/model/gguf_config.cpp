@@ -4,6 +4,7 @@
 #include "io/gguf.h"
 #include "model/gguf_keys.h"
 #include "model/parsed_config.h"
+#include "model/routing.h"
 
 namespace kvs::inline model {
 
@@ -38,7 +39,9 @@ void check_options(const GgufKeys& keys, const Architecture& row, const Attentio
   for (const std::string_view key :
        {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias", "embedding_scale", "residual_scale",
         "logit_scale", "attn_logit_softcapping", "final_logit_softcapping"}) {
-    if (!keys.has(key) || keys.real(key) == 0 || key == row.keys.attention_softcap || key == row.keys.logit_softcap)
+    const bool multiplies = row.keys.multipliers && (key.ends_with("_scale") || key == "attention.scale");
+    if (multiplies || !keys.has(key) || keys.real(key) == 0 || key == row.keys.attention_softcap ||
+        key == row.keys.logit_softcap)
       continue;
     keys.fail(ErrorCode::kUnsupported, key, "found a factor that this architecture does not compute with here");
   }
@@ -102,6 +105,7 @@ AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, s
   if (layers == row.gguf_wide_scale_layers)
     attention.scale = 1 / std::sqrt(static_cast<float>(d_model / attention.query_heads));
   check_options(keys, row, attention);
+  if (row.keys.multipliers) attention.scale = static_cast<float>(keys.positive_or("attention.scale", 0));
   attention.softcap = softcap(keys, row.keys.attention_softcap, row.keys.attention_softcap_default);
   return attention;
 }
@@ -123,7 +127,17 @@ ExpertsConfig parse_experts(const GgufKeys& keys, const Architecture& row) {
   experts.d_ff = keys.count(own ? "expert_feed_forward_length" : "feed_forward_length", kMaxWidth);
   if (keys.nonzero("expert_shared_feed_forward_length"))
     experts.shared_d_ff = keys.count("expert_shared_feed_forward_length", kMaxWidth);
-  experts.normalised = row.experts->gguf_normalised;
+  experts.normalised =
+      row.experts->gguf_normalised || (keys.has("expert_weights_norm") && keys.boolean("expert_weights_norm", false));
+  experts.scale = static_cast<float>(keys.positive_or("expert_weights_scale", 1));
+  if (keys.has("expert_gating_func") && keys.count("expert_gating_func", 8) == 2)
+    experts.scores = ExpertsConfig::Scores::kSigmoid;
+  if (keys.nonzero("expert_group_count")) {
+    experts.groups = keys.count("expert_group_count", kMaxWidth);
+    experts.chosen_groups = keys.count("expert_group_used_count", kMaxWidth);
+    if (const std::string problem = group_problem(experts); !problem.empty())
+      keys.fail(ErrorCode::kInput, "expert_group_count", problem);
+  }
   return experts;
 }
 
@@ -132,6 +146,10 @@ void parse_arithmetic(const GgufKeys& keys, const Architecture& row, ModelConfig
   config.arithmetic = row.arithmetic;
   config.arithmetic.parallel_residual = keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
   config.logit_softcap = softcap(keys, row.keys.logit_softcap, row.keys.logit_softcap_default);
+  if (!row.keys.multipliers) return;
+  config.embedding_scale = static_cast<float>(keys.positive_or("embedding_scale", 1));
+  config.residual_scale = static_cast<float>(keys.positive_or("residual_scale", 1));
+  config.logit_scale = static_cast<float>(1 / keys.positive_or("logit_scale", 1));
 }
 
 /// Returns the rows of the embedding. Its shape is checked later, with all others.
@@ -188,6 +206,8 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
       row.arithmetic.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));
   config.tied_head = file.find("output.weight") == nullptr;
   parse_arithmetic(keys, row, config);
+  if (!row.keys.qk_norm.empty() && file.find("blk.0.attn_q_norm.weight") == nullptr)
+    config.arithmetic.qk_norm = QkNorm::kNone;
   parse_windows(keys, row, config);
   parse_gguf_rope(file, keys, row.rope, config);
   check_rope(config, where);

@@ -72,13 +72,25 @@ float softcap(const JsonCursor& root, std::string_view key, float otherwise) {
   return root.at(key).is_null() ? 0 : static_cast<float>(root.at(key).positive_f32());
 }
 
+float multiplier(const JsonCursor& root, std::string_view key) {
+  return root.has(key) ? static_cast<float>(root.at(key).positive_f32()) : 1;
+}
+
 /// Reads the arithmetic that differs from the row's own.
 void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConfig& config) {
   const ConfigKeys& keys = row.keys;
   config.arithmetic = row.arithmetic;
   config.arithmetic.activation = hf_activation(root, row);
+  if (!keys.qk_norm.empty() && !flag(root, keys.qk_norm)) config.arithmetic.qk_norm = QkNorm::kNone;
   config.arithmetic.parallel_residual = flag(root, keys.parallel_residual, row.arithmetic.parallel_residual);
   config.logit_softcap = softcap(root, keys.logit_softcap, keys.logit_softcap_default);
+  if (!keys.logit_scale.empty())
+    config.logit_scale = root.has(keys.logit_scale) ? static_cast<float>(root.at(keys.logit_scale).positive_f32())
+                                                    : keys.logit_scale_default;
+  if (!keys.multipliers) return;
+  config.embedding_scale = multiplier(root, "embedding_multiplier");
+  config.residual_scale = multiplier(root, "residual_multiplier");
+  config.logit_scale = 1 / multiplier(root, "logits_scaling");
 }
 
 /// Reads what the attention of all layers has in common.
@@ -94,6 +106,7 @@ AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row,
     const double scalar = root.has(keys.attention_scalar) ? root.at(keys.attention_scalar).positive_f32() : 256;
     attention.scale = static_cast<float>(1 / std::sqrt(scalar));
   }
+  if (keys.multipliers) attention.scale = multiplier(root, "attention_multiplier");
   attention.softcap = softcap(root, keys.attention_softcap, keys.attention_softcap_default);
   return attention;
 }
@@ -142,9 +155,11 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   config.tied_head = flag(root, "tie_word_embeddings", row.keys.tied_head_default);
   parse_arithmetic(root, row, config);
   parse_hf_rope(root, row.rope, config, parsed.notes);
+  set_unrotated(config, hf_unrotated(root, row, config));
   check_rope(config, where);
   parsed.attention_bias = flag(root, row.keys.attention_bias, row.keys.attention_bias_default);
-  parsed.mlp_bias = flag(root, row.keys.mlp_bias);
+  parsed.output_bias = flag(root, row.keys.output_bias, row.keys.output_bias_default);
+  parsed.mlp_bias = flag(root, row.keys.mlp_bias, row.keys.mlp_bias_default);
   if (root.has("auto_map")) parsed.notes.push_back(where + ": auto_map names custom code, which is never run");
   return parsed;
 }

@@ -122,6 +122,9 @@ bool is_switched(WindowRule rule) noexcept {
   return rule == WindowRule::kUpperLayers || rule == WindowRule::kSwitched || rule == WindowRule::kEvenLayers;
 }
 
+constexpr std::array<std::string_view, 4> kMultipliers{"attention_multiplier", "embedding_multiplier",
+                                                       "residual_multiplier", "logits_scaling"};
+
 bool is_expert_key(const Architecture& row, std::string_view key) {
   return row.experts != nullptr && std::ranges::find(row.experts->keys, key) != row.experts->keys.end();
 }
@@ -130,9 +133,12 @@ bool reads(const Architecture& row, std::string_view key) {
   const ConfigKeys& keys = row.keys;
   if (key == "sliding_window") return row.windows != WindowRule::kNone;
   if (key == "use_sliding_window") return is_switched(row.windows);
+  if (key.starts_with("no_rope_layer")) return row.unrotated == UnrotatedRule::kListed;
   if (is_expert_key(row, key)) return true;
-  for (const std::string_view own : {keys.attention_bias, keys.mlp_bias, keys.parallel_residual, keys.window_pattern,
-                                     keys.attention_scalar, keys.attention_softcap, keys.logit_softcap}) {
+  if (keys.multipliers && std::ranges::find(kMultipliers, key) != kMultipliers.end()) return true;
+  for (const std::string_view own :
+       {keys.attention_bias, keys.output_bias, keys.mlp_bias, keys.qk_norm, keys.logit_scale, keys.parallel_residual,
+        keys.window_pattern, keys.attention_scalar, keys.attention_softcap, keys.logit_softcap}) {
     if (!own.empty() && key == own) return true;
   }
   return false;
@@ -156,6 +162,16 @@ std::vector<bool> listed_layers(const JsonCursor& root, std::size_t layers) {
   return windowed;
 }
 
+/// Reads a period of layers, also as "LLLG": the last of each period has no window.
+std::size_t pattern_period(const JsonCursor& pattern) {
+  if (!pattern.value().is_string()) return static_cast<std::size_t>(pattern.integer(1, kMaxLayers));
+  const std::string& letters = pattern.string();
+  if (letters.empty() || letters.size() > kMaxLayers || letters.find('G') != letters.size() - 1 ||
+      letters.find_first_not_of("LG") != std::string::npos)
+    pattern.fail("a period of layers, or letters L and a last G");
+  return letters.size();
+}
+
 /// Returns the layers with a window according to the other keys. @param window  0: none
 std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, std::size_t layers,
                                std::size_t window) {
@@ -172,7 +188,7 @@ std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, 
   if (row.windows == WindowRule::kPattern) {
     const std::string_view key = row.keys.window_pattern;
     const bool given = !key.empty() && root.has(key);
-    period = given ? static_cast<std::size_t>(root.at(key).integer(1, kMaxLayers)) : row.window_period;
+    period = given ? pattern_period(root.at(key)) : row.window_period;
   }
   for (std::size_t layer = first; layer < layers; ++layer) windowed[layer] = period == 0 || (layer + 1) % period != 0;
   return windowed;
@@ -246,6 +262,27 @@ std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& 
   if (window == 0) root.at("layer_types").fail("full_attention only, since no sliding_window is in force");
   for (std::size_t layer = 0; layer < layers; ++layer) windows[layer] = windowed[layer] ? window : 0;
   return windows;
+}
+
+std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, const ModelConfig& config) {
+  const std::size_t layers = config.layers();
+  std::vector<bool> unrotated(layers, false);
+  if (row.unrotated == UnrotatedRule::kFullLayers ||
+      (row.unrotated == UnrotatedRule::kFullOfMixed && config.has_windows())) {
+    for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = config.window(layer) == 0;
+  }
+  if (row.unrotated != UnrotatedRule::kListed) return unrotated;
+  if (!root.has("no_rope_layers")) {
+    const std::int64_t interval =
+        root.has("no_rope_layer_interval") ? root.at("no_rope_layer_interval").integer(1, kMaxLayers) : 4;
+    for (std::size_t layer = 0; layer < layers; ++layer)
+      unrotated[layer] = (layer + 1) % static_cast<std::size_t>(interval) == 0;
+    return unrotated;
+  }
+  const JsonCursor list = root.at("no_rope_layers");
+  if (list.array_size() != layers) list.fail("a 0 or 1 for each of " + std::to_string(layers) + " layers");
+  for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = list.at(layer).integer(0, 1) == 0;
+  return unrotated;
 }
 
 Activation hf_activation(const JsonCursor& root, const Architecture& row) {

@@ -18,6 +18,10 @@ void check_hf_options(const JsonCursor& root, const Architecture& row, std::vect
 /// @throws Error kInput with the JSON pointer, kUnsupported for other kinds of layers.
 std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& row, std::size_t layers);
 
+/// Returns the layers that do not rotate: [layer]. `config` must have its layers and windows.
+/// @throws Error kInput with the JSON pointer.
+std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, const ModelConfig& config);
+
 /// Reads hidden_act or hidden_activation; a missing key gives the row's own. @throws Error kUnsupported by name.
 Activation hf_activation(const JsonCursor& root, const Architecture& row);
 

@@ -12,11 +12,28 @@ namespace kvs::inline model {
 
 namespace {
 
+/// How a layer's weights are made.
+struct Making {
+  Backend& backend;
+  const ModelTensors& tensors;
+  std::size_t layer = 0;
+  std::vector<std::string>* zero = nullptr;  // receives the names of projections whose weights are all zero
+  NormKind norm = NormKind::kRms;
+  float residual_scale = 1;  // multiplies the weights and biases of blocks' outputs
+};
+
+void multiply(std::span<float> values, float factor) {
+  if (factor == 1) return;
+  for (float& value : values) value *= factor;
+}
+
 /// Stacks projections of one layer into one matrix, so that one product computes all of them.
-/// @param zero  receives the names of projections whose weights are all zero
-std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors, std::size_t layer,
-                                   std::span<const TensorRole> roles, std::vector<std::string>* zero = nullptr,
+std::unique_ptr<Weight> make_fused(const Making& making, std::span<const TensorRole> roles, float factor = 1,
                                    std::size_t expert = 0) {
+  Backend& backend = making.backend;
+  const ModelTensors& tensors = making.tensors;
+  const std::size_t layer = making.layer;
+  std::vector<std::string>* const zero = making.zero;
   std::vector<TensorRows> parts;
   std::vector<float> bias;
   std::size_t rows = 0;
@@ -26,18 +43,20 @@ std::unique_ptr<Weight> make_fused(Backend& backend, const ModelTensors& tensors
     std::vector<float> part_bias = is_of_expert(role) ? std::vector<float>() : tensors.bias(role, layer);
     biased = biased || !part_bias.empty();
     part_bias.resize(parts.back().rows());
+    multiply(part_bias, factor);
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
     rows += parts.back().rows();
   }
   WeightSource source{.rows = rows, .columns = parts.front().columns(), .read = {}, .bias = {}};
   if (biased) source.bias = bias;
   std::vector<std::uint8_t> says(parts.size());  // 1: the projection has a weight other than zero
-  source.read = [&parts, &says](std::size_t first, std::size_t count, std::span<float> out) {
+  source.read = [&parts, &says, factor](std::size_t first, std::size_t count, std::span<float> out) {
     for (std::size_t n = 0; n < parts.size(); ++n) {
       const TensorRows& part = parts[n];
       const std::size_t here = first < part.rows() ? std::min(count, part.rows() - first) : 0;
       const std::span<float> values = out.first(here * part.columns());
       if (here > 0) part.read(first, here, values);
+      multiply(values, factor);
       if (says[n] == 0) says[n] = std::ranges::any_of(values, [](float value) { return value != 0; }) ? 1 : 0;
       out = out.subspan(here * part.columns());
       first -= std::min(first, part.rows());
@@ -57,50 +76,59 @@ BackendTensor<float, 1> make_vector(Backend& backend, const std::vector<float>& 
   return vector;
 }
 
-NormWeights make_norm(Backend& backend, const ModelTensors& tensors, TensorRole role, std::size_t layer = 0) {
+/// @param factor  multiplies the norm's result
+NormWeights make_norm(Backend& backend, const ModelTensors& tensors, NormKind kind, TensorRole role,
+                      std::size_t layer = 0, float factor = 1) {
   NormWeights norm;
   if (!tensors.has(role, layer)) return norm;
-  norm.gain = make_vector(backend, tensors.vector(role, layer));
-  const std::vector<float> bias = tensors.bias(role, layer);
+  std::vector<float> gain = tensors.vector(role, layer), bias = tensors.bias(role, layer);
+  multiply(gain, factor);
+  multiply(bias, factor);
+  norm.gain = make_vector(backend, gain);
+  if (kind == NormKind::kLayer) bias.resize(gain.size());  // a family without biases
   if (!bias.empty()) norm.bias = make_vector(backend, bias);
   return norm;
 }
 
-ExpertWeights make_experts(Backend& backend, const ModelTensors& tensors, std::size_t layer,
-                           std::vector<std::string>* zero) {
+MlpWeights make_mlp(const Making& making, TensorRole gate, TensorRole up, TensorRole down, std::size_t expert = 0) {
+  const bool gated = is_of_expert(gate) || making.tensors.has(gate, making.layer);
+  return {gated ? make_fused(making, std::array{gate, up}, 1, expert) : make_fused(making, std::array{up}, 1, expert),
+          make_fused(making, std::array{down}, making.residual_scale, expert)};
+}
+
+ExpertWeights make_experts(const Making& making) {
   using enum TensorRole;
+  const ModelTensors& tensors = making.tensors;
+  Making router = making;
+  router.zero = nullptr;
   ExpertWeights weights;
-  weights.router = make_fused(backend, tensors, layer, std::array{kRouter});
-  for (std::size_t expert = 0; expert < tensors.experts(layer); ++expert)
-    weights.experts.push_back({make_fused(backend, tensors, layer, std::array{kExpertGate, kExpertUp}, zero, expert),
-                               make_fused(backend, tensors, layer, std::array{kExpertDown}, zero, expert)});
-  if (tensors.has(kSharedDown, layer))
-    weights.shared = {make_fused(backend, tensors, layer, std::array{kSharedGate, kSharedUp}, zero),
-                      make_fused(backend, tensors, layer, std::array{kSharedDown}, zero)};
-  if (tensors.has(kSharedScale, layer))
-    weights.shared_scale = make_fused(backend, tensors, layer, std::array{kSharedScale});
+  weights.router = make_fused(router, std::array{kRouter});
+  if (tensors.has(kRouterBias, making.layer)) weights.router_bias = tensors.vector(kRouterBias, making.layer);
+  for (std::size_t expert = 0; expert < tensors.experts(making.layer); ++expert)
+    weights.experts.push_back(make_mlp(making, kExpertGate, kExpertUp, kExpertDown, expert));
+  if (tensors.has(kSharedDown, making.layer)) weights.shared = make_mlp(making, kSharedGate, kSharedUp, kSharedDown);
+  if (tensors.has(kSharedScale, making.layer)) weights.shared_scale = make_fused(router, std::array{kSharedScale});
   return weights;
 }
 
-LayerWeights make_layer(Backend& backend, const ModelTensors& tensors, std::size_t layer,
-                        std::vector<std::string>* zero) {
+LayerWeights make_layer(const Making& making) {
   using enum TensorRole;
   LayerWeights weights;
-  weights.attention_norm = make_norm(backend, tensors, kAttentionNorm, layer);
-  weights.feed_forward_norm = make_norm(backend, tensors, kFeedForwardNorm, layer);
-  weights.query_norm = make_norm(backend, tensors, kQueryNorm, layer);
-  weights.key_norm = make_norm(backend, tensors, kKeyNorm, layer);
-  weights.attention_output_norm = make_norm(backend, tensors, kAttentionOutputNorm, layer);
-  weights.feed_forward_output_norm = make_norm(backend, tensors, kFeedForwardOutputNorm, layer);
-  weights.qkv = make_fused(backend, tensors, layer, std::array{kQuery, kKey, kValue}, zero);
-  weights.output = make_fused(backend, tensors, layer, std::array{kOutput}, zero);
-  if (tensors.experts(layer) > 0) {
-    weights.sparse = make_experts(backend, tensors, layer, zero);
-    return weights;
-  }
-  weights.mlp.gate_up = tensors.has(kGate, layer) ? make_fused(backend, tensors, layer, std::array{kGate, kUp}, zero)
-                                                  : make_fused(backend, tensors, layer, std::array{kUp}, zero);
-  weights.mlp.down = make_fused(backend, tensors, layer, std::array{kDown}, zero);
+  const auto norm = [&](TensorRole role) {
+    return make_norm(making.backend, making.tensors, making.norm, role, making.layer);
+  };
+  weights.attention_norm = norm(kAttentionNorm);
+  weights.feed_forward_norm = norm(kFeedForwardNorm);
+  weights.query_norm = norm(kQueryNorm);
+  weights.key_norm = norm(kKeyNorm);
+  weights.attention_output_norm = norm(kAttentionOutputNorm);
+  weights.feed_forward_output_norm = norm(kFeedForwardOutputNorm);
+  weights.qkv = make_fused(making, std::array{kQuery, kKey, kValue});
+  weights.output = make_fused(making, std::array{kOutput}, making.residual_scale);
+  if (making.tensors.experts(making.layer) > 0)
+    weights.sparse = make_experts(making);
+  else
+    weights.mlp = make_mlp(making, kGate, kUp, kDown);
   return weights;
 }
 
@@ -172,7 +200,7 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
                 "found a mixture of experts, which runs on the CPU only; expected --device cpu");
   const ModelTensors& tensors = source.tensors();
   embedding_ = std::make_unique<Embedding>(backend, tensors.rows(TensorRole::kEmbedding));
-  final_norm_ = make_norm(backend, tensors, TensorRole::kFinalNorm);
+  final_norm_ = make_norm(backend, tensors, config_.arithmetic.norm, TensorRole::kFinalNorm, 0, config_.logit_scale);
   if (config_.tied_head) {
     const auto read = [this](std::size_t first, std::size_t count, std::span<float> out) {
       embedding_->read(first, count, out);
@@ -180,13 +208,18 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
     head_ = backend.make_weight(
         {.rows = embedding_->table.rows, .columns = embedding_->table.columns, .read = read, .bias = {}});
   } else {
-    head_ = make_fused(backend, tensors, 0, std::array{TensorRole::kHead});
+    head_ = make_fused({.backend = backend, .tensors = tensors}, std::array{TensorRole::kHead});
   }
   const std::size_t room = budget == 0 ? room_for_weights(backend) : budget - std::min(budget, head_->bytes());
   layers_ = std::make_unique<LayerStore>(
       backend, config_.layers(),
       [this, &tensors](Backend& memory, std::size_t layer) {
-        LayerWeights weights = make_layer(memory, tensors, layer, loaded_ ? nullptr : &zero_projections_);
+        LayerWeights weights = make_layer({.backend = memory,
+                                           .tensors = tensors,
+                                           .layer = layer,
+                                           .zero = loaded_ ? nullptr : &zero_projections_,
+                                           .norm = config_.arithmetic.norm,
+                                           .residual_scale = config_.residual_scale});
         tensors.check_unchanged();
         return weights;
       },
@@ -223,7 +256,8 @@ void Model::embed(std::span<const std::int32_t> tokens, BackendView<float, 2> ou
                       std::to_string(config_.vocabulary));
     }
   }
-  const double scale = config_.arithmetic.scaled_embeddings ? std::sqrt(static_cast<double>(config_.d_model)) : 1;
+  const double scale =
+      config_.arithmetic.scaled_embeddings ? std::sqrt(static_cast<double>(config_.d_model)) : config_.embedding_scale;
   backend_->gather(embedding_->table, tokens, static_cast<float>(scale), out);
 }
 

@@ -38,6 +38,7 @@ struct MlpWeights {
 /// The experts of a sparse block.
 struct ExpertWeights {
   std::unique_ptr<Weight> router;        // [expert, d_model]
+  std::vector<float> router_bias;        // [expert], or empty: route()
   std::vector<MlpWeights> experts;       // empty: the block is dense
   MlpWeights shared;                     // nothing: no shared expert
   std::unique_ptr<Weight> shared_scale;  // [1, d_model]; nullptr: the shared expert's output is not scaled

@@ -76,9 +76,10 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
     : archive_(&archive),
       format_(format),
       norms_less_one_(format == ModelFormat::kHuggingFace && parsed.architecture->hf_norms_less_one),
-      interleaving_(format == ModelFormat::kGguf && parsed.architecture->gguf_interleaved
-                        ? Interleaving{parsed.config.head_dim(), parsed.config.rotary_dim()}
-                        : Interleaving{}),
+      interleaving_(
+          (format == ModelFormat::kGguf ? parsed.architecture->gguf_interleaved : parsed.architecture->hf_interleaved)
+              ? Interleaving{parsed.config.head_dim(), parsed.config.rotary_dim()}
+              : Interleaving{}),
       layers_(parsed.config.layers()) {
   if (format == ModelFormat::kHuggingFace) embedding_names_ = settle_head(archive, parsed);
   Missing missing{.whole_layers = layers_.size(), .names = {}};
@@ -111,6 +112,8 @@ void ModelTensors::fail_missing(const Missing& missing) const {
 
 bool ModelTensors::needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept {
   if (name_in(spec, format_).empty()) return false;
+  if (spec.role == TensorRole::kQueryNorm || spec.role == TensorRole::kKeyNorm)
+    return parsed.config.arithmetic.qk_norm != QkNorm::kNone;
   return spec.role != TensorRole::kHead || !parsed.config.tied_head;
 }
 
@@ -136,6 +139,8 @@ bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) co
       return true;
     case BiasGroup::kAttention:
       return parsed.attention_bias;
+    case BiasGroup::kOutput:
+      return parsed.output_bias;
     case BiasGroup::kFeedForward:
       return parsed.mlp_bias;
     case BiasGroup::kNone:
@@ -175,13 +180,13 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
     if (spec.per_layer()) missing.whole_layers = std::min(missing.whole_layers, layer);
     missing.untied_head = missing.untied_head || spec.role == TensorRole::kHead;
   };
-  std::vector<std::string> names = file_names(parsed, spec, format_, layer, ".weight");
+  std::vector<std::string> names = file_names(parsed, spec, format_, layer);
   if (spec.role == TensorRole::kEmbedding && format_ == ModelFormat::kHuggingFace) names = embedding_names_;
   const StoredTensor *weight = find_checked(parts, names, false, false, layer, parsed), *bias = nullptr;
   if (weight == nullptr && !spec.optional) miss(names.front());
   const bool asked = biased(spec, parsed);
   if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
-    names = file_names(parsed, spec, format_, layer, ".bias");
+    names = file_names(parsed, spec, format_, layer, true);
     bias = find_checked(parts, names, true, false, layer, parsed);
     if (bias == nullptr && asked) miss(names.front());
   }
@@ -204,8 +209,7 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
   const StoredTensor* weight = nullptr;
   for (std::size_t expert = 0; expert < experts.size(); ++expert) {
     if (!stacked || expert == 0) {
-      const std::vector<std::string> names =
-          file_names(parsed, spec, format_, layer, spec.no_ending ? "" : ".weight", expert);
+      const std::vector<std::string> names = file_names(parsed, spec, format_, layer, false, expert);
       weight = find_checked(parts, names, false, stacked, layer, parsed);
       if (weight == nullptr) {
         missing.names.push_back(names.front());

@@ -23,8 +23,9 @@ struct ParsedConfig {
   const Architecture* architecture = nullptr;
   bool composite = false;  // the language part of a composite (composite.h), whose tensors have other prefixes
   std::optional<ScaledWeights> scaled_weights = {};  // config.json only
-  bool attention_bias = false, mlp_bias = false;     // config.json only; in GGUF the tensors decide
-  std::vector<std::string> notes;                    // for the user; not errors
+  // config.json only; in GGUF the tensors decide
+  bool attention_bias = false, output_bias = false, mlp_bias = false;
+  std::vector<std::string> notes;  // for the user; not errors
 };
 
 /// @throws Error kInput (file, JSON pointer, found, expected), kUnsupported (architecture, RoPE scaling, activation,

@@ -79,6 +79,8 @@ float scaled_frequency(const RopeParameters& rope, double base, std::size_t chun
       return llama3_frequency(frequency, scaling);
     case RopeScaling::Type::kFactors:
       return frequency / scaling.factors[chunk];
+    case RopeScaling::Type::kNone:
+      return 0;
     case RopeScaling::Type::kLongRope:
       return 1.0F / ((beyond ? scaling.long_factors : scaling.factors)[chunk] * inverse);
     case RopeScaling::Type::kDefault:

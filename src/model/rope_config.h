@@ -21,12 +21,14 @@ struct RopeDefaults {
   std::string_view theta_key = "rope_theta";  // config.json key of the base
   /// Gemma 3: base of the RoPE of layers with a window, without scaling; 0: all layers use the same RoPE.
   double window_theta = 0;
+  bool windows_share_theta = false;  // Olmo 3: the same base, without the scaling
   /// config.json key of the share of a head's channels that are rotated; empty: Transformers always rotates whole
   /// heads, so another share in a config is refused.
   std::string_view share_key = "";
-  double share = 1;             // if the key is missing
-  double original_context = 0;  // Phi-3: default of original_max_position_embeddings
-  bool su_is_longrope = false;  // Phi-3: "su" and "yarn" are old names of longrope
+  double share = 1;                    // if the key is missing
+  std::string_view channels_key = "";  // config.json key of the number of rotated channels; the share's key holds first
+  double original_context = 0;         // Phi-3: default of original_max_position_embeddings
+  bool su_is_longrope = false;         // Phi-3: "su" and "yarn" are old names of longrope
 };
 
 /// Fills `ropes` and the kind of each layer from config.json: rope_theta and rope_scaling (Transformers 4), or
@@ -41,6 +43,9 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
 /// rope_factors_long and rope_factors_short.
 /// @param keys  the file's keys, of its architecture
 void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, ModelConfig& config);
+
+/// Gives the layers of `unrotated` a kind that rotates nothing.
+void set_unrotated(ModelConfig& config, const std::vector<bool>& unrotated);
 
 /// For a model whose layers with a window have their own RoPE: sets `ropes` to {full, windowed} and each layer's kind.
 void set_window_rope(ModelConfig& config, const RopeParameters& full, const RopeParameters& windowed);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -45,7 +46,11 @@ std::size_t rotary_dim(const JsonCursor& root, const JsonCursor& scaling, const 
     place = object.at(key).place();
     if (share > 1) object.at(key).fail("a share of a head's channels, at most 1");
   };
-  if (!defaults.share_key.empty() && root.has(defaults.share_key)) read(root, defaults.share_key);
+  if (!defaults.share_key.empty() && root.has(defaults.share_key))
+    read(root, defaults.share_key);
+  else if (!defaults.channels_key.empty() && root.has(defaults.channels_key))
+    share = static_cast<double>(root.at(defaults.channels_key).integer(1, static_cast<std::int64_t>(head_dim))) /
+            static_cast<double>(head_dim);
   if (!scaling.is_null() && scaling.has("partial_rotary_factor")) read(scaling, "partial_rotary_factor");
   if (share != 1 && defaults.share_key.empty()) {
     throw Error(
@@ -152,6 +157,15 @@ void complete_pair(const JsonCursor& scaling, RopeParameters& rope, std::vector<
 
 }  // namespace
 
+void set_unrotated(ModelConfig& config, const std::vector<bool>& unrotated) {
+  if (std::ranges::find(unrotated, true) == unrotated.end()) return;
+  config.ropes.push_back({.theta = config.ropes.front().theta,
+                          .rotary_dim = config.ropes.front().rotary_dim,
+                          .scaling = {.type = RopeScaling::Type::kNone}});
+  for (std::size_t layer = 0; layer < unrotated.size(); ++layer)
+    if (unrotated[layer]) config.layer[layer].attention.rope = config.ropes.size() - 1;
+}
+
 void set_window_rope(ModelConfig& config, const RopeParameters& full, const RopeParameters& windowed) {
   config.ropes = {full, windowed};
   for (LayerConfig& layer : config.layer) layer.attention.rope = layer.attention.window != 0 ? 1 : 0;
@@ -174,7 +188,8 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
     return;
   }
   refuse_passed_over(root, scaling);
-  RopeParameters local{.theta = defaults.window_theta, .rotary_dim = rope.rotary_dim};
+  RopeParameters local{.theta = defaults.windows_share_theta ? rope.theta : defaults.window_theta,
+                       .rotary_dim = rope.rotary_dim};
   if (root.has("rope_local_base_freq")) local.theta = root.at("rope_local_base_freq").positive_f32();
   if (per_layer_type(scaling)) {
     rope = parse_nested(scaling, kFull, rope.theta, context, rope.rotary_dim);

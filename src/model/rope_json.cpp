@@ -117,6 +117,7 @@ RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext&
   if (type == "factors") {
     return {.type = Type::kFactors, .factors = factor_list(rope.at("factors"), context.chunks)};
   }
+  if (context.inside && type == "none") return {.type = Type::kNone};
   throw Error(ErrorCode::kUnsupported, rope.at(key).place(),
               "found RoPE scaling \"" + type.substr(0, 80) +
                   "\", supported are: default, linear, dynamic, llama3, yarn, longrope");
@@ -151,6 +152,8 @@ Json rope_scaling_json(const RopeScaling& scaling) {
               {"long_factor", scaling.long_factors},
               {"original_max_position_embeddings", scaling.original_context},
               {"attention_factor", scaling.attention_factor}};
+    case Type::kNone:
+      return {{"rope_type", "none"}};
     case Type::kFactors:
       return {{"rope_type", "factors"}, {"factors", scaling.factors}};
   }

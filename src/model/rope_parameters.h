@@ -8,7 +8,8 @@ namespace kvs::inline model {
 
 /// How a model stretches RoPE's frequencies beyond its first training length. Each member names the types that use it.
 struct RopeScaling {
-  enum class Type : std::uint8_t { kDefault, kLinear, kDynamic, kLlama3, kYarn, kLongRope, kFactors };
+  /// kNone: nothing is rotated; all frequencies are 0.
+  enum class Type : std::uint8_t { kDefault, kLinear, kDynamic, kLlama3, kYarn, kLongRope, kFactors, kNone };
   Type type = Type::kDefault;
   double factor = 1;                     // kLinear, kDynamic, kLlama3, kYarn
   double low_frequency_factor = 1;       // kLlama3

@@ -9,7 +9,7 @@ namespace kvs::inline model {
 
 void SparseBlock::add(const Operand& x, const ExpertWeights& weights, const ExpertsConfig& experts,
                       Activation activation, const BackendView<float, 2>& sum) {
-  const std::vector<ExpertTokens> routed = route(experts, logits(x, *weights.router));
+  const std::vector<ExpertTokens> routed = route(experts, logits(x, *weights.router), weights.router_bias);
   for (std::size_t expert = 0; expert < routed.size(); ++expert) {
     const ExpertTokens& tokens = routed[expert];
     if (tokens.rows.empty()) continue;

@@ -30,7 +30,7 @@ std::string_view name_in(const TensorSpec& spec, ModelFormat format) {
 }
 
 std::vector<std::string> file_names(const ParsedConfig& parsed, const TensorSpec& spec, ModelFormat format,
-                                    std::size_t layer, std::string_view ending, std::size_t expert) {
+                                    std::size_t layer, bool bias, std::size_t expert) {
   const auto numbered = [&](std::string_view name) { return with_number(with_number(name, layer), expert); };
   const std::string name = numbered(name_in(spec, format));
   std::vector<std::string> names;
@@ -49,7 +49,8 @@ std::vector<std::string> file_names(const ParsedConfig& parsed, const TensorSpec
     names.push_back(prefix + name);
     if (!spec.hf_other.empty()) names.push_back(numbered(spec.hf_other));
   }
-  for (std::string& each : names) each += ending;
+  const std::string_view weight = format == ModelFormat::kGguf ? spec.gguf_ending : spec.hf_ending;
+  for (std::string& each : names) each += bias ? ".bias" : weight;
   return names;
 }
 
@@ -62,7 +63,7 @@ const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::
 
 std::vector<std::string> settle_head(const TensorArchive& archive, ParsedConfig& parsed) {
   const auto names_of = [&](TensorRole role) {
-    return file_names(parsed, spec_of(*parsed.architecture, role), ModelFormat::kHuggingFace, 0, ".weight");
+    return file_names(parsed, spec_of(*parsed.architecture, role), ModelFormat::kHuggingFace, 0);
   };
   std::vector<std::string> names = names_of(TensorRole::kEmbedding), heads = names_of(TensorRole::kHead);
   const StoredTensor *embedding = find_any(archive, names), *head = find_any(archive, heads);

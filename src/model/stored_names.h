@@ -18,9 +18,9 @@ std::string_view name_in(const TensorSpec& spec, ModelFormat format);
 /// Returns the possible names of a tensor of a model in a file: in a composite its names there; its name; without the
 /// prefix, as in a base class's own checkpoint; with one more prefix, as in a model that contains it; its name in other
 /// versions of Transformers.
-/// @param ending  ".weight" or ".bias"
+/// @param bias  of the tensor's bias
 std::vector<std::string> file_names(const ParsedConfig& parsed, const TensorSpec& spec, ModelFormat format,
-                                    std::size_t layer, std::string_view ending, std::size_t expert = 0);
+                                    std::size_t layer, bool bias = false, std::size_t expert = 0);
 
 /// Returns the first of `names` that exists, or nullptr.
 const StoredTensor* find_any(const TensorArchive& archive, std::span<const std::string> names);

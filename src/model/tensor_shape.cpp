@@ -72,7 +72,9 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   }
   if (parts.front().hf_transposed && format == ModelFormat::kHuggingFace) std::ranges::reverse(expected);
   if (stacked) expected.insert(expected.begin(), extent_of(TensorAxis::kExperts, config, layer, format));
-  // GGUF stores a matrix of one row as a vector.
+  // A vector may be stored as a matrix of one row, and the reverse.
+  if (expected.size() == 1 && tensor.shape.size() == 2 && tensor.shape[0] == 1)
+    expected.insert(expected.begin(), {1, "1"});
   if (parts.front().rows == TensorAxis::kOne && tensor.shape.size() == 1) expected.erase(expected.begin());
   const bool fits = std::ranges::equal(tensor.shape, expected, {}, {}, &Extent::size);
   if (!fits) {

@@ -87,7 +87,7 @@ std::vector<ModelInfo::Rope> ropes_of(const ModelConfig& config, std::size_t win
   std::vector<ModelInfo::Rope> kinds;
   for (std::size_t kind = 0; kind < config.ropes.size(); ++kind) {
     const RopeParameters& rope = config.ropes[kind];
-    if (rope.chunks() == 0) continue;
+    if (rope.chunks() == 0 || rope.scaling.type == RopeScaling::Type::kNone) continue;
     const RopeAngles angles = rope_angles(rope, window);
     const auto [lowest, highest] = std::ranges::minmax(angles.frequencies);
     const auto slow = std::ranges::count_if(angles.frequencies, [&](double frequency) {

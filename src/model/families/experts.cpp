@@ -1,6 +1,7 @@
 #include "model/families/experts.h"
 
 #include "model/parsed_config.h"
+#include "model/routing.h"
 
 namespace kvs::inline model {
 namespace {
@@ -10,36 +11,61 @@ std::size_t count(const JsonCursor& root, std::string_view key, std::size_t miss
   return static_cast<std::size_t>(root.at(key).integer(1, kMaxWidth));
 }
 
-/// Transformers 5 writes num_local_experts where published files say num_experts.
-std::string_view count_key(const JsonCursor& root) {
-  for (const std::string_view key : {"num_experts", "n_routed_experts", "moe_num_experts"})
+/// Returns the first of `keys` that the config has, or the last.
+std::string_view one_of(const JsonCursor& root, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys)
     if (root.has(key)) return key;
-  return "num_local_experts";
+  return *(keys.end() - 1);
+}
+
+/// Reads the layers that have experts: [layer].
+std::vector<bool> sparse_layers(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
+  std::vector<bool> sparse(layers, true);
+  const std::size_t step = keys.step.empty() ? 1 : count(root, keys.step, 1);
+  std::size_t first = keys.first_default, last = layers - 1;
+  if (!keys.first.empty() && root.has(keys.first)) first = root.at(keys.first).unsigned_integer(kMaxLayers);
+  if (!keys.last.empty() && root.has(keys.last)) {
+    const std::int64_t stated = root.at(keys.last).integer(-1, static_cast<std::int64_t>(kMaxLayers));
+    if (stated >= 0) last = static_cast<std::size_t>(stated);
+  }
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    sparse[layer] = (layer + 1) % step == 0 && layer >= first && layer <= last;
+  if (keys.dense.empty() || !root.has(keys.dense)) return sparse;
+  const JsonCursor dense = root.at(keys.dense);
+  for (std::size_t n = 0; n < dense.array_size(); ++n) {
+    const std::uint64_t layer = dense.at(n).unsigned_integer(kMaxLayers);
+    if (layer < layers) sparse[layer] = false;  // Transformers ignores other numbers
+  }
+  return sparse;
 }
 
 }  // namespace
 
 ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
-  ExpertLayers all{.experts = {}, .sparse = std::vector<bool>(layers, true)};
+  ExpertLayers all{.experts = {.scores = keys.scores}, .sparse = sparse_layers(root, layers, keys)};
   ExpertsConfig& experts = all.experts;
-  experts.count = count(root, count_key(root), keys.count_default);
-  experts.chosen = count(root, "num_experts_per_tok", keys.chosen_default);
-  if (experts.chosen > experts.count)
-    root.at("num_experts_per_tok").fail("at most the " + std::to_string(experts.count) + " experts");
+  // Transformers 5 writes num_local_experts where published files say num_experts.
+  experts.count = count(root, one_of(root, {"num_experts", "n_routed_experts", "moe_num_experts", "num_local_experts"}),
+                        keys.count_default);
+  const std::string_view chosen = one_of(root, {"moe_k", "num_experts_per_tok"});
+  experts.chosen = count(root, chosen, keys.chosen_default);
+  if (experts.chosen > experts.count) root.at(chosen).fail("at most the " + std::to_string(experts.count) + " experts");
   experts.d_ff = count(root, keys.width, keys.width_default);
   if (!keys.shared_width.empty()) experts.shared_d_ff = count(root, keys.shared_width, keys.shared_width_default);
-  experts.normalised = keys.normalised.empty() || (root.has(keys.normalised) && root.at(keys.normalised).boolean());
-  if (!keys.step.empty() && root.has(keys.step)) {
-    const auto step = static_cast<std::size_t>(root.at(keys.step).integer(1, kMaxLayers));
-    for (std::size_t layer = 0; layer < layers; ++layer) all.sparse[layer] = (layer + 1) % step == 0;
+  if (!keys.shared_count.empty()) {
+    const bool stated = root.has(keys.shared_count);
+    experts.shared_d_ff =
+        experts.d_ff * (stated ? root.at(keys.shared_count).unsigned_integer(kMaxWidth) : keys.shared_count_default);
   }
-  if (!keys.dense.empty() && root.has(keys.dense)) {
-    const JsonCursor dense = root.at(keys.dense);
-    for (std::size_t n = 0; n < dense.array_size(); ++n) {
-      const std::uint64_t layer = dense.at(n).unsigned_integer(kMaxLayers);
-      if (layer < layers) all.sparse[layer] = false;  // Transformers ignores other numbers
-    }
-  }
+  experts.normalised = keys.normalised.empty() ||
+                       (root.has(keys.normalised) ? root.at(keys.normalised).boolean() : keys.normalised_default);
+  if (!keys.groups) return all;
+  experts.groups = count(root, "n_group", 1);
+  experts.chosen_groups = count(root, "topk_group", 1);
+  if (root.has("routed_scaling_factor"))
+    experts.scale = static_cast<float>(root.at("routed_scaling_factor").positive_f32());
+  if (const std::string problem = group_problem(experts); !problem.empty())
+    throw Error(ErrorCode::kInput, root.at("n_group").place(), problem);
   return all;
 }
 

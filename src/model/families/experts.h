@@ -8,18 +8,49 @@
 namespace kvs::inline model {
 
 /// Keys of config.json about experts in every family: those that are read, and those that only training reads.
-inline constexpr std::array<std::string_view, 12> kExpertKeyNames{
-    "num_experts",          "num_local_experts",    "num_experts_per_tok", "moe_intermediate_size",
-    "norm_topk_prob",       "decoder_sparse_step",  "mlp_only_layers",     "shared_expert_intermediate_size",
-    "output_router_logits", "router_aux_loss_coef", "router_jitter_noise", "qkv_bias"};
+inline constexpr std::array<std::string_view, 29> kExpertKeyNames{"num_experts",
+                                                                  "num_local_experts",
+                                                                  "n_routed_experts",
+                                                                  "moe_num_experts",
+                                                                  "num_experts_per_tok",
+                                                                  "moe_k",
+                                                                  "moe_intermediate_size",
+                                                                  "norm_topk_prob",
+                                                                  "decoder_sparse_step",
+                                                                  "mlp_only_layers",
+                                                                  "shared_expert_intermediate_size",
+                                                                  "n_shared_experts",
+                                                                  "moe_num_shared_experts",
+                                                                  "routed_scaling_factor",
+                                                                  "n_group",
+                                                                  "topk_group",
+                                                                  "first_k_dense_replace",
+                                                                  "moe_layer_start_index",
+                                                                  "moe_layer_end_index",
+                                                                  "moe_layer_interval",
+                                                                  "moe_norm_min",
+                                                                  "output_router_logits",
+                                                                  "router_aux_loss_coef",
+                                                                  "router_jitter_noise",
+                                                                  "qkv_bias",
+                                                                  "num_nextn_predict_layers",
+                                                                  "num_mtp_layers",
+                                                                  "rotary_dim",
+                                                                  "scoring_func"};
 
 /// Keys of config.json that state a model's experts. Empty: the family has no such key.
 struct ExpertKeys {
   std::string_view width = "moe_intermediate_size";
   std::string_view shared_width = {};
-  std::string_view normalised = {};  // switch of ExpertsConfig::normalised; empty: always
-  std::string_view step = {};        // every step-th layer has experts
-  std::string_view dense = {};       // list of layers without experts
+  std::string_view normalised = {};        // switch of ExpertsConfig::normalised; empty: always
+  std::string_view shared_count = {};      // shared experts of an expert's width
+  bool groups = false;                     // n_group, topk_group, routed_scaling_factor
+  std::string_view step = {};              // every step-th layer has experts
+  std::string_view dense = {};             // list of layers without experts
+  std::string_view first = {}, last = {};  // the first and the last layer with experts; −1: the model's last
+  std::size_t first_default = 0, shared_count_default = 0;
+  bool normalised_default = false;
+  ExpertsConfig::Scores scores = ExpertsConfig::Scores::kSoftmax;
   std::size_t count_default = 0, chosen_default = 0, width_default = 0, shared_width_default = 0;
 };
 

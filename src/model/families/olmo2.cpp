@@ -25,4 +25,19 @@ constexpr Architecture kOlmo2{.name = "olmo2",
                               .arithmetic = {.input_norms = false, .output_norms = true, .qk_norm = QkNorm::kRow},
                               .keys = {.norm_epsilon_default = 1e-5F, .attention_bias = "attention_bias"}};
 
+// Olmo 2 with windows; RoPE's scaling holds for layers without one.
+constexpr Architecture kOlmo3{
+    .name = "olmo3",
+    .hf_class = "Olmo3ForCausalLM",
+    .hf_base_class = "Olmo3Model",
+    .model_type = "olmo3",
+    .model_tensors = kModelTensors,
+    .attention_tensors = kOlmo2Attention,
+    .feed_forward_tensors = kOlmo2FeedForward,
+    .arithmetic = {.input_norms = false, .output_norms = true, .qk_norm = QkNorm::kRow},
+    .windows = WindowRule::kPattern,
+    .window_period = 4,
+    .keys = {.norm_epsilon_default = 1e-5F, .attention_bias = "attention_bias", .window_default = 4096},
+    .rope = {.theta = 5e5, .window_theta = 5e5, .windows_share_theta = true}};
+
 }  // namespace kvs::inline model

@@ -75,6 +75,22 @@ constexpr std::array<TensorSpec, 3> gated_mlp(BiasGroup bias) {
   return {gate_proj(bias), up_proj(bias), down_proj(bias)};
 }
 
+/// @param hf  with its ending
+constexpr TensorSpec router_bias(std::string_view hf) {
+  return {.role = kRouterBias,
+          .hf = hf,
+          .gguf = "blk.{}.exp_probs_b",
+          .rows = kExperts,
+          .columns = kNone,
+          .hf_ending = "",
+          .gguf_ending = ".bias"};
+}
+inline constexpr std::array kSharedExperts{
+    TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_experts.gate_proj", "blk.{}.ffn_gate_shexp", kSharedWidth,
+               kModel},
+    TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_experts.up_proj", "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
+    TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_experts.down_proj", "blk.{}.ffn_down_shexp", kModel,
+               kSharedWidth}};
 constexpr TensorSpec router(std::string_view hf) { return {kRouter, hf, "blk.{}.ffn_gate_inp", kExperts, kModel}; }
 /// @param gate, up, down  names of an expert's tensors in Hugging Face files, one for each expert
 constexpr std::array<TensorSpec, 3> experts(std::string_view gate, std::string_view up, std::string_view down) {
