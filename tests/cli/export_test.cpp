@@ -11,6 +11,7 @@
 #include "tests/cli/calibrate_fixture.h"
 #include "tests/cli/letters_tokenizer.h"
 #include "tests/io/safetensors_bytes.h"
+#include "tests/model/formula_model.h"
 
 namespace kvs::testing {
 namespace {
@@ -253,6 +254,16 @@ TEST_F(LatentAttention, HasNoQkNormNoBiasesAndNoWindows) {
   write_variant("window",
                 {{"architectures", {"MistralForCausalLM"}}, {"model_type", "mistral"}, {"sliding_window", 16}});
   expect_refusal("sliding windows", "window.json", "window");
+}
+
+TEST_F(LatentAttention, HasNoExperts) {
+  const std::string path = KVS_GOLDEN_DIR "/parity/mixtral.json";
+  Json golden = parse_json(slurp(path), path);
+  golden["config"].erase("sliding_window");
+  test::write_formula_model(folder_ / "experts", golden["config"], golden["tensors"]);
+  calibrate("experts", {"--rank", "12", "--disjoint", "on", "--out", folder_ / "experts.json"});
+  expect_refusal("found experts, for which the target has no place", "experts.json", "experts");
+  EXPECT_EQ(to("mha2mla-rank", "x", {}, "experts.json", "experts").status, 0);
 }
 
 TEST_F(LatentAttention, StretchesRopeOnlyAsTheTargetDoes) {

@@ -117,6 +117,28 @@ TEST_F(UnfinishedRuns, ProjectionsOfZerosAreNamed) {
   EXPECT_THAT(outcome.err, Not(HasSubstr("q_proj")));
 }
 
+TEST_F(UnfinishedRuns, OfManyProjectionsOfZerosTheFirstAreNamed) {
+  std::string bytes = slurp(folder_ / "model/model.safetensors");
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const Json tensors = parse_json(bytes.substr(sizeof header, header), "header");
+  for (const auto& [name, tensor] : tensors.items()) {
+    if (name.find("_proj.weight") == std::string::npos) continue;
+    const auto& range = tensor.at("data_offsets");
+    const auto begin = sizeof header + header + range[0].get<std::size_t>();
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(begin), range[1].get<int>() - range[0].get<int>(), '\0');
+  }
+  std::ofstream(folder_ / "model/model.safetensors", std::ios::binary) << bytes;
+  std::vector<std::string> words = with_text("eval", {"--method", "full"});
+  std::erase(words, "--quiet");
+  const Outcome outcome = run("kvcalibrate", words);
+  EXPECT_EQ(outcome.status, 0);
+  // 4 layers of 7 projections, of which 8 are named.
+  EXPECT_THAT(outcome.err, HasSubstr("warning: model.layers.1.self_attn.q_proj.weight: all weights are zero\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("warning: all weights of 20 more projections are zero\n"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("layers.2")));
+}
+
 TEST_F(UnfinishedRuns, LongNamesOfOutputsBesideAreRefusedFirst) {
   const std::string name(250, 'n');
   expect_refused("kvcalibrate", with_text("compare", {"--budgets", "50%", "--out", folder_ / ("out/" + name)}), 2,
