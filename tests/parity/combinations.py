@@ -81,6 +81,15 @@ def qwen3_vl(text):
             "tie_word_embeddings": False}
 
 
+def partial(share):
+    return rope({**DEFAULT, "partial_rotary_factor": share})
+
+
+GRANITE = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.5, "logits_scaling": 2.0}
+MIXED = ["sliding_attention", "full_attention", "sliding_attention"]
+ADJACENT = ("ernie4_5", "glm4", "cohere2")  # RoPE pairs are neighbouring channels
+
+
 # name: (model_type, options, architecture in GGUF or None if llama.cpp cannot express it)
 COMBINATIONS = {
     "llama_default": ("llama", {"head_dim": 16, **rope(DEFAULT, 500000.0)}, "llama"),
@@ -144,6 +153,26 @@ COMBINATIONS = {
                           "qwen3moe"),
     "qwen3_moe_dense": ("qwen3_moe", {**QWEN_MOE, "head_dim": 20, "norm_topk_prob": True, "mlp_only_layers": [1],
                                       **rope(DEFAULT)}, None),
+    "seed_oss_default": ("seed_oss", {"head_dim": 20, **rope(DEFAULT)}, None),
+    "granite_default": ("granite", {**GRANITE, **rope(DEFAULT)}, None),
+    "granitemoe_default": ("granitemoe", {**GRANITE, "num_local_experts": 5, "num_experts_per_tok": 2, **rope(DEFAULT)},
+                           None),
+    "ernie4_5_bias": ("ernie4_5", {"head_dim": 20, "use_bias": True, **rope(DEFAULT, 5e5)}, None),
+    "glm4_default": ("glm4", {"head_dim": 16, **partial(0.5)}, None),
+    "glm4_moe_groups": ("glm4_moe", {
+        "head_dim": 16, "attention_bias": True, "use_qk_norm": True, "moe_intermediate_size": 24, "n_routed_experts": 6,
+        "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1, "routed_scaling_factor": 1.5, **partial(0.5)}, None),
+    "minimax_m2_default": ("minimax_m2", {"head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 2,
+                                          "rotary_dim": 8, **partial(0.5)}, None),
+    "olmo3_window": ("olmo3", {"sliding_window": WINDOW, "layer_types": MIXED, "rope_parameters": {
+        "sliding_attention": {**DEFAULT, "rope_theta": 5e5}, "full_attention": {**YARN, "rope_theta": 5e5}}}, None),
+    "phi_default": ("phi", partial(0.5), None),
+    "starcoder2_window": ("starcoder2", {"sliding_window": WINDOW, **rope(DEFAULT)}, None),
+    "stablelm_bias": ("stablelm", {"use_qkv_bias": True, **partial(1 / 3)}, None),
+    "smollm3_default": ("smollm3", {"no_rope_layers": [1, 0, 1], **rope(DEFAULT)}, None),
+    "exaone4_window": ("exaone4", {"sliding_window": WINDOW, "layer_types": MIXED, **rope(DEFAULT)}, None),
+    "cohere2_window": ("cohere2", {"sliding_window": WINDOW, "layer_types": MIXED, "logit_scale": 0.25,
+                                   **rope(DEFAULT)}, None),
     "qwen3_moe_step": ("qwen3_moe", {**QWEN_MOE, "head_dim": 16, "decoder_sparse_step": 2, **rope(YARN)}, None),
 }
 
@@ -163,7 +192,12 @@ OLD_SPELLINGS = {
                               "type": "su", **{key: longrope(8, 64)[key] for key in ("short_factor", "long_factor")}}}),
 }
 
-GOLDEN = {"llama": "llama_yarn", "mistral": "mistral_default", "qwen2": "qwen2_default", "qwen3": "qwen3_linear",
+GOLDEN = {"seed_oss": "seed_oss_default", "granite": "granite_default", "granitemoe": "granitemoe_default",
+          "ernie4_5": "ernie4_5_bias", "glm4": "glm4_default", "glm4_moe": "glm4_moe_groups",
+          "minimax_m2": "minimax_m2_default", "olmo3": "olmo3_window", "phi": "phi_default",
+          "starcoder2": "starcoder2_window", "stablelm": "stablelm_bias", "smollm3": "smollm3_default",
+          "exaone4": "exaone4_window", "cohere2": "cohere2_window",
+          "llama": "llama_yarn", "mistral": "mistral_default", "qwen2": "qwen2_default", "qwen3": "qwen3_linear",
           "gemma2": "gemma2_default", "gemma3": "gemma3_linear", "phi3": "phi3_longrope", "olmo2": "olmo2_llama3",
           "gpt_neox": "gpt_neox_dynamic", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default",
           "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense"}
@@ -191,7 +225,7 @@ def formula(name, shape, kind):
 def expert_parts(name, value, kind):
     """Yields (name in the file, part of value) of each expert for a parameter that holds all experts."""
     base, part = name.rsplit(".", 1)
-    gate, up, down = ("w1", "w3", "w2") if kind == "mixtral" else ("gate_proj", "up_proj", "down_proj")
+    gate, up, down = ("w1", "w3", "w2") if kind in ("mixtral", "minimax_m2") else ("gate_proj", "up_proj", "down_proj")
     for expert, matrix in enumerate(value):
         parts = {down: matrix} if part == "down_proj" else dict(zip((gate, up), matrix.chunk(2)))
         for key, rows in parts.items():
@@ -201,9 +235,14 @@ def expert_parts(name, value, kind):
 def stored_tensors(model):
     """Yields (name in the file, parameter or the part of one that the file stores by that name)."""
     kind = model.config.model_type
-    for name, parameter in model.named_parameters():
-        if kind == "mixtral":
+    biases = [(name, buffer) for name, buffer in model.named_buffers() if name.endswith("e_score_correction_bias")]
+    for name, parameter in [*model.named_parameters(), *biases]:
+        if kind in ("mixtral", "minimax_m2"):
             name = name.replace(".mlp.", ".block_sparse_moe.")
+        if kind == "granitemoe":  # one tensor for all experts
+            for part, stored in (("experts.gate_up_proj", "input_linear.weight"),
+                                 ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):
+                name = name.replace("block_sparse_moe." + part, "block_sparse_moe." + stored)
         if ".experts." in name:
             yield from expert_parts(name, parameter, kind)
         else:
@@ -231,16 +270,30 @@ def tokens():
     return [int(t) for t in np.random.default_rng(7).integers(0, VOCABULARY, TOKENS)]
 
 
+def rotating_layers(config):
+    if config.model_type == "smollm3":
+        return [layer for layer, rotates in enumerate(config.no_rope_layers) if rotates]
+    if config.model_type in ("exaone4", "cohere2"):
+        return [layer for layer, kind in enumerate(config.layer_types) if kind == "sliding_attention"]
+    return list(range(config.num_hidden_layers))
+
+
 @torch.inference_mode()
 def run(model, ids):
-    """Returns logits [token, vocabulary], NLL, and per layer k_pre and k_post [kv_head, token, head_dim] of one
+    """Returns logits [token, vocabulary], NLL, and per rotating layer k_pre and k_post [kv_head, token, head_dim] of one
     pass."""
     module = __import__(type(model).__module__, fromlist=["apply_rotary_pos_emb"])
     plain, keys = module.apply_rotary_pos_emb, []
 
+    def in_halves(rows, cosine):
+        if model.config.model_type not in ADJACENT:
+            return rows[0].clone()
+        turned = cosine.shape[-1] if model.config.model_type != "glm4" else rows.shape[-1] // 2
+        return torch.cat([rows[0, ..., 0:turned:2], rows[0, ..., 1:turned:2], rows[0, ..., turned:]], -1)
+
     def recording(q, k, *arguments, **options):
         rotated = plain(q, k, *arguments, **options)
-        keys.append((k[0].clone(), rotated[1][0].clone()))
+        keys.append((in_halves(k, arguments[0]), in_halves(rotated[1], arguments[0])))
         return rotated
 
     module.apply_rotary_pos_emb = recording
@@ -248,6 +301,6 @@ def run(model, ids):
         logits = model(torch.tensor([ids]), use_cache=False).logits[0].float()
     finally:
         module.apply_rotary_pos_emb = plain
-    assert len(keys) == model.config.get_text_config().num_hidden_layers
+    assert len(keys) == len(rotating_layers(model.config.get_text_config()))
     nll = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:]), reduction="none")
     return logits, nll, keys

@@ -16,7 +16,7 @@ import sys
 import torch
 from safetensors.torch import save_file
 
-from combinations import COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, make_model, run, stored_tensors, tokens
+from combinations import COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, make_model, rotating_layers, run, stored_tensors, tokens
 from write_gguf import write_gguf
 
 ROWS = [0, 1, 63, 200, TOKENS - 1]
@@ -41,7 +41,7 @@ def write_combination(name, folder):
     elif COMBINATIONS[name][2]:
         write_gguf(model, COMBINATIONS[name][2], target / "model.gguf")
     expected = {"logits": logits[ROWS].contiguous(), "nll": nll[:, None].contiguous()}
-    for layer, (k_pre, k_post) in enumerate(keys):
+    for layer, (k_pre, k_post) in zip(rotating_layers(model.config.get_text_config()), keys):
         expected[f"k_pre.{layer}"] = k_pre.reshape(-1, k_pre.shape[-1]).contiguous()
         expected[f"k_post.{layer}"] = k_post.reshape(-1, k_post.shape[-1]).contiguous()
     save_file(expected, target / "expected.safetensors")
@@ -57,7 +57,7 @@ def single(values):
 def write_golden(architecture, name, folder):
     model = make_model(name)
     logits, nll, keys = run(model, tokens())
-    layer = len(keys) - 1
+    layer = rotating_layers(model.config.get_text_config())[-1]
     positions = [0, 150, TOKENS - 1]
     config = model.config.to_dict()
     config["architectures"] = [type(model).__name__]
@@ -68,7 +68,7 @@ def write_golden(architecture, name, folder):
         "tensors": {key: list(value.shape) for key, value in stored_tensors(model)},
         "rows": ROWS[-2:], "logits": [single(logits[row, :24]) for row in ROWS[-2:]],
         "nll": single(nll[::13]), "layer": layer, "positions": positions,
-        "k_pre": single(keys[layer][0][-1, positions]), "k_post": single(keys[layer][1][-1, positions]),
+        "k_pre": single(keys[-1][0][-1, positions]), "k_post": single(keys[-1][1][-1, positions]),
     }
     (folder / f"{architecture}.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
 
