@@ -5,7 +5,7 @@
 namespace kvs::inline calibrate {
 
 std::string ropelite_obstacle(const ModelConfig& model) {
-  if (model.unrotated_layers() > 0) return std::to_string(model.unrotated_layers()) + " layers rotate no channel";
+  if (model.unrotated_layers() > 0) return unrotated_text(model);
   return model.chunks() > 0 ? std::string() : "the model rotates no channel";
 }
 

@@ -125,4 +125,10 @@ struct ModelConfig {
   }
 };
 
+/// "3 of 36 layers rotate no channel".
+inline std::string unrotated_text(const ModelConfig& model) {
+  return std::to_string(model.unrotated_layers()) + " of " + std::to_string(model.layers()) +
+         " layers rotate no channel";
+}
+
 }  // namespace kvs::inline model

@@ -135,6 +135,12 @@ ModelInfo::Tokenizer tokenizer_of(const ModelSource& source) {
   }
 }
 
+std::vector<std::string> notes_of(const ModelSource& source) {
+  std::vector<std::string> notes = source.notes();
+  if (source.config().unrotated_layers() > 0) notes.push_back(unrotated_text(source.config()));
+  return notes;
+}
+
 ModelInfo::KvCache cache_of(const ModelConfig& config) {
   const std::size_t values = config.cache_values_per_token();
   const auto of_tokens = [&](std::size_t tokens) {
@@ -208,7 +214,7 @@ ModelInfo model_info(const ModelSource& source, std::size_t window) {
           .memory = {window, memory_of(source, window, DType::kF32), memory_of(source, window, DType::kBF16)},
           .processor = {std::string(name_of(instruction_set())), has_bf16_products()},
           .methods = method_rows(config),
-          .notes = source.notes()};
+          .notes = notes_of(source)};
 }
 
 }  // namespace kvs::inline run

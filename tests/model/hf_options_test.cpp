@@ -61,6 +61,33 @@ TEST(HfWindows, GemmasLayersAlternate) {
               ElementsAre(5, 5, 0, 5));
 }
 
+TEST(HfWindows, APeriodMayBeLetters) {
+  EXPECT_THAT(windows("exaone4", {{"sliding_window", 5}, {"sliding_window_pattern", "LLG"}}, 4),
+              ElementsAre(5, 5, 0, 5));
+  for (const char* letters : {"", "LGL", "LLX", "GG"})
+    expect_refused("exaone4", {{"sliding_window", 5}, {"sliding_window_pattern", letters}}, ErrorCode::kInput,
+                   "/sliding_window_pattern");
+}
+
+std::vector<bool> unrotated(std::string_view model_type, const Json& config, std::vector<std::size_t> windows) {
+  ModelConfig model;
+  for (const std::size_t window : windows) model.layer.push_back({.attention = {.window = window}, .feed_forward = {}});
+  return hf_unrotated(JsonCursor(config, "config.json"), row_of(model_type), model);
+}
+
+TEST(HfUnrotated, LayersAreListedOrFollowFromWindows) {
+  EXPECT_THAT(unrotated("llama", Json::object(), {0, 0}), ElementsAre(false, false));
+  EXPECT_THAT(unrotated("smollm3", {{"no_rope_layers", {1, 0}}}, {0, 0}), ElementsAre(false, true));
+  EXPECT_THAT(unrotated("smollm3", {{"no_rope_layer_interval", 2}}, {0, 0, 0, 0}),
+              ElementsAre(false, true, false, true));
+  EXPECT_THAT(unrotated("smollm3", Json::object(), {0, 0, 0, 0}), ElementsAre(false, false, false, true));
+  EXPECT_THAT(unrotated("cohere2", Json::object(), {0, 0}), ElementsAre(true, true));
+  EXPECT_THAT(unrotated("exaone4", Json::object(), {0, 0}), ElementsAre(false, false));
+  EXPECT_THAT(unrotated("exaone4", Json::object(), {8, 0}), ElementsAre(false, true));
+  for (const Json& list : {Json{1}, Json{1, 2}, Json{1, "0"}, Json(1)})
+    EXPECT_THROW(unrotated("smollm3", {{"no_rope_layers", list}}, {0, 0}), Error) << list;
+}
+
 TEST(HfWindows, LayerTypesDecideWhereLayersMayDiffer) {
   const Json types{"full_attention", "sliding_attention"};
   EXPECT_THAT(windows("gemma2", {{"sliding_window", 5}, {"layer_types", types}}, 2), ElementsAre(0, 5));

@@ -84,5 +84,33 @@ TEST(Routing, LargeLogitsDoNotOverflow) {
   EXPECT_NEAR(routed[0].weights[0], 0.75F, 1e-4F);
 }
 
+TEST(Routing, ABiasChangesTheChoiceButNotTheWeights) {
+  const ExpertsConfig experts{.count = 3, .chosen = 1, .d_ff = 1, .scale = 2};
+  const std::vector<float> bias{0, 0, 1};
+  const auto routed = route(experts, logits_of({0.5F, 0.3F, 0.2F}), bias);
+  EXPECT_THAT(routed[0].rows, IsEmpty());
+  EXPECT_THAT(routed[2].weights, ElementsAre(near(0.4F)));
+}
+
+TEST(Routing, ExpertsAreChosenInTheGroupsWithTheLargestPairs) {
+  // Groups {0, 1, 2} and {3, 4, 5}: the largest score is in the first, the larger pair (0.45 > 0.4) in the second.
+  const ExpertsConfig experts{.count = 6, .chosen = 2, .d_ff = 1, .groups = 2, .chosen_groups = 1};
+  const auto routed = route(experts, logits_of({0.35F, 0.05F, 0.05F, 0.25F, 0.2F, 0.1F}));
+  EXPECT_THAT(routed[0].rows, IsEmpty());
+  EXPECT_THAT(routed[3].weights, ElementsAre(near(0.25F)));
+  EXPECT_THAT(routed[4].weights, ElementsAre(near(0.2F)));
+}
+
+TEST(Routing, GroupsMustHoldTheChosenExperts) {
+  const auto problem = [](std::size_t groups, std::size_t chosen_groups) {
+    return group_problem({.count = 6, .chosen = 3, .d_ff = 1, .groups = groups, .chosen_groups = chosen_groups});
+  };
+  EXPECT_EQ(problem(2, 1), "");
+  EXPECT_NE(problem(4, 2), "");  // no divisor of 6
+  EXPECT_NE(problem(2, 0), "");
+  EXPECT_NE(problem(2, 3), "");
+  EXPECT_NE(problem(3, 1), "");  // two experts for three
+}
+
 }  // namespace
 }  // namespace kvs
