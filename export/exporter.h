@@ -11,7 +11,7 @@
 #include "io/staged_output.h"
 #include "model/model.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 
 /// The input of an exporter. The config has been checked, and it belongs to the model.
 struct ExportJob {
@@ -55,4 +55,4 @@ std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span
 /// The record in an exported folder: it describes the export and marks the folder as replaceable.
 inline constexpr std::string_view kExportRecord = "kvspectrum-export.json";
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -13,7 +13,7 @@
 #include "export/exporters/rank_files.h"
 #include "export/exporters/vllm_fp8.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 constexpr auto kFile = StagedOutput::Kind::kFile, kFolder = StagedOutput::Kind::kFolder;
@@ -99,4 +99,4 @@ std::function<void(std::uint64_t)> byte_progress(const ExportJob& job, std::span
   };
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "model/model_tensors.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 /// Returns the part of the model's arithmetic that differs from Llama's; empty if none does.
@@ -124,4 +124,4 @@ Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary
           {"values_per_token_of_the_full_cache", model.cache_values_per_token()}};
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

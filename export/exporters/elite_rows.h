@@ -10,7 +10,7 @@
 #include "io/output_tensor.h"
 #include "model/architecture.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 
 /// The data of a layer's new projections.
 struct EliteRows {
@@ -62,4 +62,4 @@ class EliteModel {
 /// Returns the member `cache` of an export's result: the cached values per token and layer.
 Json cache_json(const ModelConfig& model, std::size_t latent, std::size_t rotary);
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

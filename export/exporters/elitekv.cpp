@@ -9,7 +9,7 @@
 #include "io/file.h"
 #include "model/rope_json.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 /// Returns the rotated channels of a head, ascending, or the channels that are not rotated.
@@ -107,4 +107,4 @@ Json write_elitekv(const ExportJob& job) {
   return result;
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "model/cache_shape.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 /// Returns a parameter that must be equal in all layers.
@@ -50,4 +50,4 @@ EngineTypes one_kv_type(const ExportJob& job, const std::string& engine) {
   return {k == "type" ? both : k, v == "type" ? both : v, word("rotate") == "on", word("layout") == "engine"};
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -5,7 +5,7 @@
 #include "caches/parameters.h"
 #include "export/exporter.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 
 /// Returns a reader of a config's parameters by name.
 Parameters parameter_reader(const ExportJob& job);
@@ -27,4 +27,4 @@ EngineTypes one_kv_type(const ExportJob& job, const std::string& engine);
 /// @throws Error kUnsupported with the name of the config's parameter
 [[noreturn]] void refuse_parameter(const ExportJob& job, const std::string& name, const std::string& problem);
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -6,7 +6,7 @@
 #include "model/model_tensors.h"
 #include "tokenizer/gguf_tokenizer_writer.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 constexpr std::string_view kPrefix = "deepseek2.";
@@ -99,4 +99,4 @@ Json write_gguf_deepseek2(const ExportJob& job) {
   return result;
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

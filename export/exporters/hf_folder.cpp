@@ -13,7 +13,7 @@
 #include "tokenizer/tokenizer_json_writer.h"
 #include "tokenizer/tokenizer_settings.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,4 +138,4 @@ Json write_hf_folder(const ExportJob& job, Json config, std::span<const OutputTe
   return notes;
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

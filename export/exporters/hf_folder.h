@@ -6,7 +6,7 @@
 
 #include "export/exporters/elite_rows.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 
 /// Returns the members of config.json that every Llama-like class reads, without those of attention.
 Json hf_config(const ModelConfig& model);
@@ -26,4 +26,4 @@ Json special_ids(const ModelSource& model);
 void copy_more_templates(const std::filesystem::path& from, const std::filesystem::path& to);
 inline constexpr std::size_t kMaxConfigBytes = std::size_t{16} << 20;
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -10,7 +10,7 @@
 #include "io/staged_output.h"
 #include "model/model_tensors.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 Json generation_config(const ModelSource& model) {
@@ -65,4 +65,4 @@ Json write_hf_generation(const ExportJob& job) {
   return {{"settings", config.at("cache_config")}, {"notes", notes}};
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

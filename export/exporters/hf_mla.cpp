@@ -4,7 +4,7 @@
 #include "export/exporters/mla.h"
 #include "model/rope_json.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 constexpr double kLatentEpsilon = 1e-6;  // default of the classes' RMSNorm, used for the latent
@@ -83,4 +83,4 @@ Json write_hf_deepseek(const ExportJob& job) {
                             {"num_nextn_predict_layers", 0}});
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

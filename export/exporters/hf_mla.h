@@ -2,7 +2,7 @@
 
 #include "export/exporter.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 
 /// Write folders that Transformers (5 or later) loads unchanged: config.json, safetensors (sharded above 5 GB) and the
 /// model's tokenizer. YoutuForCausalLM is the simpler class. More engines support DeepseekV3ForCausalLM, here with
@@ -11,4 +11,4 @@ namespace kvs::inline exporters {
 Json write_hf_youtu(const ExportJob& job);
 Json write_hf_deepseek(const ExportJob& job);
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -10,7 +10,7 @@
 #include "model/cache_shape.h"
 #include "model/model_tensors.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 constexpr std::array<std::string_view, 8> kTypes{"f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"};
@@ -55,4 +55,4 @@ Json write_llama_cpp(const ExportJob& job) {
           {"notes", notes}};
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "model/rope_json.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -143,4 +143,4 @@ OutputTensor MlaModel::expand_values(std::string name, std::size_t index) const 
                       });
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -5,7 +5,7 @@
 
 #include "export/exporters/elite_rows.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 
 /// Geometry of multi-head latent attention (DeepSeek-V2, section 2.1), the same for all layers.
 struct MlaShape {
@@ -61,4 +61,4 @@ class MlaModel {
   float query_scale_, down_scale_, gain_;
 };
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

@@ -8,7 +8,7 @@
 #include "io/staged_output.h"
 #include "io/torch_file.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 /// Returns the elite sets of all layers. @throws Error kUnsupported if the files cannot represent them: every layer
@@ -81,4 +81,4 @@ Json write_mha2mla_rank(const ExportJob& job) {
   return summary(config);
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

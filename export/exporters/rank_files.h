@@ -5,7 +5,7 @@
 #include "calibrate/elitekv/config.h"
 #include "export/exporter.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 
 /// Writes {"note": text, "rank": {layer: LongTensor [query_heads, head_dim / 2]}}. Each row lists a head's chunks:
 /// first the elite chunks in pick order, then the others, ascending. Query heads that share a key have equal rows.
@@ -18,4 +18,4 @@ std::string elitekv_ranks(const EliteConfig& config, const ModelConfig& model);
 /// halves of a head. Ranks beyond the elite set follow the order of chunks. Source: MHA2MLA's public code, 2_norm.py.
 Json write_mha2mla_rank(const ExportJob& job);
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

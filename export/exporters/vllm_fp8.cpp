@@ -14,7 +14,7 @@
 #include "model/cache_shape.h"
 #include "model/model_tensors.h"
 
-namespace kvs::inline exporters {
+namespace kvs::inline exporting {
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,4 +144,4 @@ Json write_vllm_fp8(const ExportJob& job) {
   return {{"settings", config.at("quantization_config").at("kv_cache_scheme")}, {"notes", notes}};
 }
 
-}  // namespace kvs::inline exporters
+}  // namespace kvs::inline exporting

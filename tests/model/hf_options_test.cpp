@@ -69,7 +69,7 @@ TEST(HfWindows, APeriodMayBeLetters) {
                    "/sliding_window_pattern");
 }
 
-std::vector<bool> unrotated(std::string_view model_type, const Json& config, std::vector<std::size_t> windows) {
+std::vector<bool> unrotated(std::string_view model_type, const Json& config, const std::vector<std::size_t>& windows) {
   ModelConfig model;
   for (const std::size_t window : windows) model.layer.push_back({.attention = {.window = window}, .feed_forward = {}});
   return hf_unrotated(JsonCursor(config, "config.json"), row_of(model_type), model);
