@@ -68,10 +68,9 @@ enum class TensorAxis : std::uint8_t {
 /// When a tensor has a bias: never, always, or depending on a switch of the config.
 enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kOutput, kFeedForward };
 
-/// One tensor of an architecture. Names lack their ending; the first "{}" represents the layer,
-/// the second the expert. A tensor of the experts whose name has no second "{}" holds all experts: [expert, row,
-/// column]. Adjacent rows of the table with the same name in a format are parts of one stored tensor, in the table's
-/// order.
+/// One tensor of an architecture. Names lack their ending; the first "{}" represents the layer, the second the expert.
+/// A tensor of the experts whose name has no second "{}" holds all experts: [expert, row, column]. Adjacent rows of the
+/// table with the same name in a format are parts of one stored tensor, in the table's order.
 struct TensorSpec {
   TensorRole role;
   std::string_view hf, gguf;  // empty: the format has no such tensor
@@ -80,7 +79,7 @@ struct TensorSpec {
   bool optional = false;           // a file may lack it
   std::string_view hf_other = {};  // name in other versions of Transformers
   std::string_view hf_ending = ".weight", gguf_ending = ".weight";
-  bool hf_transposed = false;  // a tensor of all experts is [expert, column, row] in config.json's format
+  bool hf_transposed = false;  // a tensor of all experts is [expert, column, row] in Hugging Face files
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
@@ -162,7 +161,7 @@ struct Architecture {
   std::string_view hf_class;       // config.json: architectures[0]
   std::string_view hf_base_class;  // config.json: architectures[0] of a checkpoint written by the class without a head
   std::string_view model_type;     // config.json: model_type
-  std::string_view gguf = {};      // general.architecture; empty: GGUF files of these models carry another row's name
+  std::string_view gguf = {};      // general.architecture; empty: another row's name, or not read
   std::span<const TensorSpec> model_tensors = {};  // those of no layer
   // Of a layer's blocks, with the norms of their inputs and outputs, in addition to kRopeTensors.
   std::span<const TensorSpec> attention_tensors = {}, feed_forward_tensors = {};

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "model/families/families.h"
 
 namespace kvs::inline model {
@@ -15,14 +16,14 @@ constexpr std::array kArchitectures{&kLlama,     &kMistral,    &kQwen2,   &kQwen
 
 const Architecture& find_architecture(std::string_view Architecture::*field, std::string_view wanted,
                                       std::string_view where) {
-  std::string supported;
+  std::vector<std::string> supported;
   for (const Architecture* row : kArchitectures) {
     if ((row->*field).empty()) continue;
     if (row->*field == wanted) return *row;
-    supported += (supported.empty() ? "" : ", ") + std::string(row->*field);
+    supported.emplace_back(row->*field);
   }
   throw Error(ErrorCode::kUnsupported, where,
-              "found architecture \"" + std::string(wanted.substr(0, 80)) + "\", supported are: " + supported);
+              "found architecture \"" + std::string(wanted.substr(0, 80)) + "\", supported are: " + listed(supported));
 }
 
 }  // namespace

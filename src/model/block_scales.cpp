@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/nearest.h"
+#include "model/tensor_shape.h"
 
 namespace kvs::inline model {
 
@@ -16,14 +18,12 @@ std::string place(const TensorArchive& archive, const StoredTensor& tensor) {
 }
 
 /// Refuses other values of a key than those listed.
-void expect_one_of(const JsonCursor& object, std::string_view key, std::initializer_list<std::string_view> supported) {
+void expect_one_of(const JsonCursor& object, std::string_view key, const std::vector<std::string>& supported) {
   if (!object.has(key)) return;
   const JsonCursor value = object.at(key);
-  if (std::ranges::find(supported, std::string_view(value.string())) != supported.end()) return;
-  std::string names;
-  for (const std::string_view name : supported) names += (names.empty() ? "" : ", ") + std::string(name);
+  if (std::ranges::find(supported, value.string()) != supported.end()) return;
   throw Error(ErrorCode::kUnsupported, value.place(),
-              "found " + describe_json(value.value()) + ", supported are: " + names);
+              "found " + describe_json(value.value()) + ", supported are: " + listed(supported));
 }
 
 bool is_one(const std::vector<std::uint64_t>& shape) {
@@ -68,11 +68,10 @@ BlockScales::BlockScales(const TensorArchive& archive, const StoredTensor& weigh
   const std::size_t rows = blocks(weight.rows(), block_rows_), columns = blocks(weight.columns(), block_columns_);
   const bool fits = scheme.rows == 0 ? is_one(scales.shape) : scales.shape == std::vector<std::uint64_t>{rows, columns};
   if (!fits) {
-    std::string found;
-    for (const std::uint64_t length : scales.shape) found += (found.empty() ? "" : ", ") + std::to_string(length);
+    const std::vector<std::uint64_t> expected{rows, columns};
     throw Error(ErrorCode::kInput, place(archive, scales),
-                "found shape [" + found.substr(0, 80) + "], expected [" + std::to_string(rows) + ", " +
-                    std::to_string(columns) + "], a scale for each block of " + printable(weight.name, 120));
+                "found shape " + shape_text(scales.shape) + ", expected " + shape_text(expected) +
+                    ", a scale for each block of " + printable(weight.name, 120));
   }
   if (scales.type_name == "U8") scales_.type = element_type_of_safetensors("F8_E8M0");
   if (scales_.type == nullptr || scales.type_name == kEightBits) {

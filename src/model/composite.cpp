@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "model/architecture.h"
 
 namespace kvs::inline model {
@@ -57,11 +58,11 @@ const Composite* find_composite(const JsonCursor& root) {
   const auto* found = std::ranges::find(kComposites, std::string_view(name.string()),
                                         typed ? &Composite::model_type : &Composite::hf_class);
   if (found != kComposites.end()) return found;
-  std::string supported;
-  for (const Composite& composite : kComposites)
-    supported += (supported.empty() ? "" : ", ") + std::string(composite.model_type);
+  std::vector<std::string> supported;
+  supported.reserve(kComposites.size());
+  for (const Composite& composite : kComposites) supported.emplace_back(composite.model_type);
   throw Error(ErrorCode::kUnsupported, name.place(),
-              "found " + describe_json(name.value()) + " with a text_config, supported are: " + supported);
+              "found " + describe_json(name.value()) + " with a text_config, supported are: " + listed(supported));
 }
 
 void complete_text_config(const Composite& composite, Json& root) {

@@ -13,12 +13,6 @@ namespace {
 
 constexpr std::size_t kConfigBytes = 1UL << 20;
 
-/// @param missing  the value of a missing key; 0: the key is required
-std::size_t count(const JsonCursor& root, std::string_view key, std::uint64_t most, std::size_t missing = 0) {
-  if (missing != 0 && !root.has(key)) return missing;
-  return static_cast<std::size_t>(root.at(key).integer(1, static_cast<std::int64_t>(most)));
-}
-
 bool flag(const JsonCursor& root, std::string_view key, bool otherwise = false) {
   return !key.empty() && root.has(key) ? root.at(key).boolean() : otherwise;
 }
@@ -27,7 +21,7 @@ bool flag(const JsonCursor& root, std::string_view key, bool otherwise = false) 
 std::size_t kv_heads(const JsonCursor& root, const Architecture& row, std::size_t query_heads) {
   const std::string_view key = row.keys.kv_heads;
   if (key.empty()) return query_heads;
-  if (root.has(key)) return count(root, key, kMaxHeads);
+  if (root.has(key)) return hf_count(root, key, kMaxHeads);
   return root.value().contains(key) || row.keys.kv_heads_default == 0 ? query_heads : row.keys.kv_heads_default;
 }
 
@@ -72,8 +66,8 @@ float softcap(const JsonCursor& root, std::string_view key, float otherwise) {
   return root.at(key).is_null() ? 0 : static_cast<float>(root.at(key).positive_f32());
 }
 
-float multiplier(const JsonCursor& root, std::string_view key) {
-  return root.has(key) ? static_cast<float>(root.at(key).positive_f32()) : 1;
+float multiplier(const JsonCursor& root, std::string_view key, float otherwise = 1) {
+  return root.has(key) ? static_cast<float>(root.at(key).positive_f32()) : otherwise;
 }
 
 /// Reads the arithmetic that differs from the row's own.
@@ -84,9 +78,7 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
   if (!keys.qk_norm.empty() && !flag(root, keys.qk_norm)) config.arithmetic.qk_norm = QkNorm::kNone;
   config.arithmetic.parallel_residual = flag(root, keys.parallel_residual, row.arithmetic.parallel_residual);
   config.logit_softcap = softcap(root, keys.logit_softcap, keys.logit_softcap_default);
-  if (!keys.logit_scale.empty())
-    config.logit_scale = root.has(keys.logit_scale) ? static_cast<float>(root.at(keys.logit_scale).positive_f32())
-                                                    : keys.logit_scale_default;
+  if (!keys.logit_scale.empty()) config.logit_scale = multiplier(root, keys.logit_scale, keys.logit_scale_default);
   if (!keys.multipliers) return;
   config.embedding_scale = multiplier(root, "embedding_multiplier");
   config.residual_scale = multiplier(root, "residual_multiplier");
@@ -97,9 +89,9 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
 AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row, std::size_t d_model) {
   const ConfigKeys& keys = row.keys;
   AttentionConfig attention;
-  attention.query_heads = count(root, "num_attention_heads", kMaxHeads, keys.query_heads_default);
+  attention.query_heads = hf_count(root, "num_attention_heads", kMaxHeads, keys.query_heads_default);
   attention.kv_heads = kv_heads(root, row, attention.query_heads);
-  attention.head_dim = root.has("head_dim") ? count(root, "head_dim", kMaxWidth) : keys.head_dim_default;
+  attention.head_dim = root.has("head_dim") ? hf_count(root, "head_dim", kMaxWidth) : keys.head_dim_default;
   complete_geometry(attention, d_model, root.place(),
                     {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
   if (!keys.attention_scalar.empty()) {
@@ -112,9 +104,9 @@ AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row,
 }
 
 void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& config) {
-  const std::size_t layers = count(root, "num_hidden_layers", kMaxLayers);
-  config.d_model = count(root, "hidden_size", kMaxWidth);
-  const std::size_t d_ff = count(root, "intermediate_size", kMaxWidth);
+  const std::size_t layers = hf_count(root, "num_hidden_layers", kMaxLayers);
+  config.d_model = hf_count(root, "hidden_size", kMaxWidth);
+  const std::size_t d_ff = hf_count(root, "intermediate_size", kMaxWidth);
   config.layer.assign(
       layers, {.attention = parse_attention(root, row, config.d_model), .feed_forward = {.d_ff = d_ff, .experts = {}}});
   if (row.experts != nullptr && row.experts->read != nullptr) {
@@ -146,8 +138,8 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   config.architecture = row.name;
   config.adjacent_pairs = row.gguf_interleaved;
   parse_layers(root, row, config);
-  config.vocabulary = count(root, "vocab_size", kMaxVocabularySize, row.keys.vocabulary_default);
-  config.context = root.has("max_position_embeddings") ? count(root, "max_position_embeddings", kMaxContext)
+  config.vocabulary = hf_count(root, "vocab_size", kMaxVocabularySize, row.keys.vocabulary_default);
+  config.context = root.has("max_position_embeddings") ? hf_count(root, "max_position_embeddings", kMaxContext)
                                                        : row.keys.context_default;
   const std::string_view epsilon = row.keys.norm_epsilon;
   config.norm_epsilon =

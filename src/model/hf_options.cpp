@@ -131,6 +131,7 @@ bool is_expert_key(const Architecture& row, std::string_view key) {
 
 bool reads(const Architecture& row, std::string_view key) {
   const ConfigKeys& keys = row.keys;
+  if (!row.rope.channels_key.empty() && key == row.rope.channels_key) return true;
   if (key == "sliding_window") return row.windows != WindowRule::kNone;
   if (key == "use_sliding_window") return is_switched(row.windows);
   if (key.starts_with("no_rope_layer")) return row.unrotated == UnrotatedRule::kListed;
@@ -223,6 +224,11 @@ Activation named_activation(const JsonCursor& cursor) {
 }
 
 }  // namespace
+
+std::size_t hf_count(const JsonCursor& root, std::string_view key, std::uint64_t maximum, std::size_t missing) {
+  if (missing != 0 && !root.has(key)) return missing;
+  return static_cast<std::size_t>(root.at(key).integer(1, static_cast<std::int64_t>(maximum)));
+}
 
 void check_hf_options(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {
   std::string unknown, not_finite;  // keys that affect the result are refused where they are read

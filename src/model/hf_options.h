@@ -9,6 +9,9 @@
 
 namespace kvs::inline model {
 
+/// Reads a number from 1 to `maximum`. @param missing  the value of a missing key; 0: the key is required
+std::size_t hf_count(const JsonCursor& root, std::string_view key, std::uint64_t maximum, std::size_t missing = 0);
+
 /// Checks the keys of config.json that this row does not read. Keys that would change the arithmetic in their class are
 /// refused, unless their value has no effect. Unknown keys are listed in `notes`.
 /// @throws Error kUnsupported with the key.

@@ -7,18 +7,13 @@
 
 namespace kvs::inline model {
 
-namespace {
-
-template <class Extents>
-std::string shape_text(const Extents& shape) {
+std::string shape_text(std::span<const std::uint64_t> shape) {
   constexpr std::size_t kMaxShown = 8;
   std::string text = "[";
   for (std::size_t n = 0; n < std::min(shape.size(), kMaxShown); ++n)
     text += (n > 0 ? ", " : "") + std::to_string(shape[n]);
   return text + (shape.size() > kMaxShown ? ", \u2026] of " + std::to_string(shape.size()) + " dimensions" : "]");
 }
-
-}  // namespace
 
 Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format) {
   const AttentionConfig& attention = config.layer[layer].attention;
@@ -78,7 +73,7 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   if (parts.front().rows == TensorAxis::kOne && tensor.shape.size() == 1) expected.erase(expected.begin());
   const bool fits = std::ranges::equal(tensor.shape, expected, {}, {}, &Extent::size);
   if (!fits) {
-    std::vector<std::size_t> sizes;
+    std::vector<std::uint64_t> sizes;
     std::string sources;
     for (const Extent& extent : expected) {
       sizes.push_back(extent.size);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -11,6 +12,9 @@
 namespace kvs::inline model {
 
 enum class ModelFormat : int { kHuggingFace, kGguf };
+
+/// Returns a shape for messages: "[2, 3]".
+std::string shape_text(std::span<const std::uint64_t> shape);
 
 /// The required length of a tensor's axis.
 struct Extent {

@@ -8,7 +8,7 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr auto kCohere2Attention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kAttention)});
+constexpr auto kCohere2Attention = pre_norm_attention(B::kAttention, B::kAttention);
 constexpr auto kCohere2FeedForward = gated_mlp(B::kNone);
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr auto kErnieAttention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kAttention)});
-constexpr auto kErnieFeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kAttention));
+constexpr auto kErnieAttention = pre_norm_attention(B::kAttention, B::kAttention);
+constexpr auto kErnieFeedForward = pre_norm_mlp(B::kAttention);
 
 constexpr auto kErnieExperts = join(
     kMlpExperts, std::array{router_bias("model.layers.{}.mlp.moe_statics.e_score_correction_bias")}, kSharedExperts);

@@ -10,7 +10,6 @@ using B = BiasGroup;
 
 constexpr auto kExaone4Attention =
     join(qkv(B::kNone), qk_norms(kHeadDim, kHeadDim), std::array{o_proj(B::kNone), kAfterAttention});
-constexpr auto kExaone4FeedForward = join(gated_mlp(B::kNone), std::array{kAfterFeedForward});
 
 }  // namespace
 
@@ -20,7 +19,7 @@ constexpr Architecture kExaone4{.name = "exaone4",
                                 .model_type = "exaone4",
                                 .model_tensors = kModelTensors,
                                 .attention_tensors = kExaone4Attention,
-                                .feed_forward_tensors = kExaone4FeedForward,
+                                .feed_forward_tensors = kPostNormMlp,
                                 .arithmetic = {.input_norms = false, .output_norms = true, .qk_norm = QkNorm::kHead},
                                 .windows = WindowRule::kPattern,
                                 .window_period = 4,

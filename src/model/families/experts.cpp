@@ -1,15 +1,11 @@
 #include "model/families/experts.h"
 
+#include "model/hf_options.h"
 #include "model/parsed_config.h"
 #include "model/routing.h"
 
 namespace kvs::inline model {
 namespace {
-
-std::size_t count(const JsonCursor& root, std::string_view key, std::size_t missing) {
-  if (!root.has(key) && missing != 0) return missing;
-  return static_cast<std::size_t>(root.at(key).integer(1, kMaxWidth));
-}
 
 /// Returns the first of `keys` that the config has, or the last.
 std::string_view one_of(const JsonCursor& root, std::initializer_list<std::string_view> keys) {
@@ -21,7 +17,7 @@ std::string_view one_of(const JsonCursor& root, std::initializer_list<std::strin
 /// Reads the layers that have experts: [layer].
 std::vector<bool> sparse_layers(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
   std::vector<bool> sparse(layers, true);
-  const std::size_t step = keys.step.empty() ? 1 : count(root, keys.step, 1);
+  const std::size_t step = keys.step.empty() ? 1 : hf_count(root, keys.step, kMaxWidth, 1);
   std::size_t first = keys.first_default, last = layers - 1;
   if (!keys.first.empty() && root.has(keys.first)) first = root.at(keys.first).unsigned_integer(kMaxLayers);
   if (!keys.last.empty() && root.has(keys.last)) {
@@ -45,13 +41,15 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   ExpertLayers all{.experts = {.scores = keys.scores}, .sparse = sparse_layers(root, layers, keys)};
   ExpertsConfig& experts = all.experts;
   // Transformers 5 writes num_local_experts where published files say num_experts.
-  experts.count = count(root, one_of(root, {"num_experts", "n_routed_experts", "moe_num_experts", "num_local_experts"}),
-                        keys.count_default);
+  experts.count =
+      hf_count(root, one_of(root, {"num_experts", "n_routed_experts", "moe_num_experts", "num_local_experts"}),
+               kMaxWidth, keys.count_default);
   const std::string_view chosen = one_of(root, {"moe_k", "num_experts_per_tok"});
-  experts.chosen = count(root, chosen, keys.chosen_default);
+  experts.chosen = hf_count(root, chosen, kMaxWidth, keys.chosen_default);
   if (experts.chosen > experts.count) root.at(chosen).fail("at most the " + std::to_string(experts.count) + " experts");
-  experts.d_ff = count(root, keys.width, keys.width_default);
-  if (!keys.shared_width.empty()) experts.shared_d_ff = count(root, keys.shared_width, keys.shared_width_default);
+  experts.d_ff = hf_count(root, keys.width, kMaxWidth, keys.width_default);
+  if (!keys.shared_width.empty())
+    experts.shared_d_ff = hf_count(root, keys.shared_width, kMaxWidth, keys.shared_width_default);
   if (!keys.shared_count.empty()) {
     const bool stated = root.has(keys.shared_count);
     experts.shared_d_ff =
@@ -60,8 +58,8 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   experts.normalised = keys.normalised.empty() ||
                        (root.has(keys.normalised) ? root.at(keys.normalised).boolean() : keys.normalised_default);
   if (!keys.groups) return all;
-  experts.groups = count(root, "n_group", 1);
-  experts.chosen_groups = count(root, "topk_group", 1);
+  experts.groups = hf_count(root, "n_group", kMaxWidth, 1);
+  experts.chosen_groups = hf_count(root, "topk_group", kMaxWidth, 1);
   if (root.has("routed_scaling_factor"))
     experts.scale = static_cast<float>(root.at("routed_scaling_factor").positive_f32());
   if (const std::string problem = group_problem(experts); !problem.empty())

@@ -8,7 +8,7 @@
 namespace kvs::inline model {
 
 /// Keys of config.json about experts in every family: those that are read, and those that only training reads.
-inline constexpr std::array<std::string_view, 29> kExpertKeyNames{"num_experts",
+inline constexpr std::array<std::string_view, 27> kExpertKeyNames{"num_experts",
                                                                   "num_local_experts",
                                                                   "n_routed_experts",
                                                                   "moe_num_experts",
@@ -32,10 +32,8 @@ inline constexpr std::array<std::string_view, 29> kExpertKeyNames{"num_experts",
                                                                   "output_router_logits",
                                                                   "router_aux_loss_coef",
                                                                   "router_jitter_noise",
-                                                                  "qkv_bias",
                                                                   "num_nextn_predict_layers",
                                                                   "num_mtp_layers",
-                                                                  "rotary_dim",
                                                                   "scoring_func"};
 
 /// Keys of config.json that state a model's experts. Empty: the family has no such key.

@@ -20,9 +20,8 @@ constexpr std::array kGlm4FeedForward{kMiddleNorm, TensorSpec{kGate, kGlmGateUp,
                                       TensorSpec{kUp, kGlmGateUp, "blk.{}.ffn_up", kFeedForward, kModel},
                                       down_proj(B::kNone), kGlmAfterFeedForward};
 
-constexpr auto kGlm4MoeAttention =
-    join(std::array{kInputNorm}, qkv(B::kAttention), qk_norms(kHeadDim, kHeadDim), std::array{o_proj(B::kNone)});
-constexpr auto kGlm4MoeFeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kNone));
+constexpr auto kGlm4MoeAttention = pre_norm_attention(B::kAttention, B::kNone, qk_norms(kHeadDim, kHeadDim));
+constexpr auto kGlm4MoeFeedForward = pre_norm_mlp(B::kNone);
 constexpr auto kGlm4MoeExperts =
     join(kMlpExperts, std::array{router_bias("model.layers.{}.mlp.gate.e_score_correction_bias")}, kSharedExperts);
 

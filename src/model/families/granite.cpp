@@ -9,8 +9,8 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr auto kGraniteAttention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kAttention)});
-constexpr auto kGraniteFeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kFeedForward));
+constexpr auto kGraniteAttention = pre_norm_attention(B::kAttention, B::kAttention);
+constexpr auto kGraniteFeedForward = pre_norm_mlp(B::kFeedForward);
 
 constexpr std::string_view kGraniteInputs = "model.layers.{}.block_sparse_moe.input_linear";
 constexpr auto kGraniteExperts =

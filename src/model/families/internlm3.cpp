@@ -8,8 +8,8 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr auto kInternLm3Attention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kOutput)});
-constexpr auto kInternLm3FeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kFeedForward));
+constexpr auto kInternLm3Attention = pre_norm_attention(B::kAttention, B::kOutput);
+constexpr auto kInternLm3FeedForward = pre_norm_mlp(B::kFeedForward);
 
 }  // namespace
 

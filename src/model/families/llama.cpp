@@ -9,13 +9,8 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr auto kLlamaAttention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kAttention)});
-constexpr auto kLlamaFeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kFeedForward));
-
-constexpr auto kMixtralExperts =
-    join(std::array{kMiddleNorm, router("model.layers.{}.block_sparse_moe.gate")},
-         experts("model.layers.{}.block_sparse_moe.experts.{}.w1", "model.layers.{}.block_sparse_moe.experts.{}.w3",
-                 "model.layers.{}.block_sparse_moe.experts.{}.w2"));
+constexpr auto kLlamaAttention = pre_norm_attention(B::kAttention, B::kAttention);
+constexpr auto kLlamaFeedForward = pre_norm_mlp(B::kFeedForward);
 
 ExpertLayers read_mixtral(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
@@ -23,9 +18,9 @@ ExpertLayers read_mixtral(const JsonCursor& root, std::size_t layers) {
 }
 
 constexpr ExpertRules kMixtralRules{
-    .read = read_mixtral, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kMixtralExperts};
+    .read = read_mixtral, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kBlockSparseExperts};
 // GGUF files of Mixtral say "llama".
-constexpr ExpertRules kLlamaRules{.read = nullptr, .gguf_normalised = true, .tensors = kMixtralExperts};
+constexpr ExpertRules kLlamaRules{.read = nullptr, .gguf_normalised = true, .tensors = kBlockSparseExperts};
 
 }  // namespace
 

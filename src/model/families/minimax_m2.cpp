@@ -9,13 +9,9 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr auto kMiniMaxAttention =
-    join(std::array{kInputNorm}, qkv(B::kNone), qk_norms(kQueryRows, kKeyRows), std::array{o_proj(B::kNone)});
+constexpr auto kMiniMaxAttention = pre_norm_attention(B::kNone, B::kNone, qk_norms(kQueryRows, kKeyRows));
 constexpr auto kMiniMaxExperts =
-    join(std::array{kMiddleNorm, router("model.layers.{}.block_sparse_moe.gate"),
-                    router_bias("model.layers.{}.block_sparse_moe.e_score_correction_bias")},
-         experts("model.layers.{}.block_sparse_moe.experts.{}.w1", "model.layers.{}.block_sparse_moe.experts.{}.w3",
-                 "model.layers.{}.block_sparse_moe.experts.{}.w2"));
+    join(kBlockSparseExperts, std::array{router_bias("model.layers.{}.block_sparse_moe.e_score_correction_bias")});
 
 ExpertLayers read_minimax(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,

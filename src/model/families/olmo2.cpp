@@ -10,7 +10,6 @@ using B = BiasGroup;
 
 constexpr auto kOlmo2Attention =
     join(qkv(B::kAttention), qk_norms(kQueryRows, kKeyRows), std::array{o_proj(B::kAttention), kAfterAttention});
-constexpr auto kOlmo2FeedForward = join(gated_mlp(B::kNone), std::array{kAfterFeedForward});
 
 }  // namespace
 
@@ -21,7 +20,7 @@ constexpr Architecture kOlmo2{.name = "olmo2",
                               .gguf = "olmo2",
                               .model_tensors = kModelTensors,
                               .attention_tensors = kOlmo2Attention,
-                              .feed_forward_tensors = kOlmo2FeedForward,
+                              .feed_forward_tensors = kPostNormMlp,
                               .arithmetic = {.input_norms = false, .output_norms = true, .qk_norm = QkNorm::kRow},
                               .keys = {.norm_epsilon_default = 1e-5F, .attention_bias = "attention_bias"}};
 
@@ -33,7 +32,7 @@ constexpr Architecture kOlmo3{
     .model_type = "olmo3",
     .model_tensors = kModelTensors,
     .attention_tensors = kOlmo2Attention,
-    .feed_forward_tensors = kOlmo2FeedForward,
+    .feed_forward_tensors = kPostNormMlp,
     .arithmetic = {.input_norms = false, .output_norms = true, .qk_norm = QkNorm::kRow},
     .windows = WindowRule::kPattern,
     .window_period = 4,

@@ -11,9 +11,7 @@ using B = BiasGroup;
 constexpr std::array kPhiModel{
     kTokens, TensorSpec{kFinalNorm, "model.final_layernorm", "output_norm", kModel, kNone, B::kAlways},
     TensorSpec{kHead, "lm_head", "output", kVocabulary, kModel, B::kAlways}};
-constexpr auto kPhiAttention = join(std::array{TensorSpec{kAttentionNorm, "model.layers.{}.input_layernorm",
-                                                          "blk.{}.attn_norm", kModel, kNone, B::kAlways}},
-                                    qkv(B::kAlways),
+constexpr auto kPhiAttention = join(std::array{kBiasedInputNorm}, qkv(B::kAlways),
                                     std::array{TensorSpec{kOutput, "model.layers.{}.self_attn.dense",
                                                           "blk.{}.attn_output", kModel, kQueryRows, B::kAlways}});
 constexpr std::array kPhiFeedForward{

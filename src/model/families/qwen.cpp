@@ -9,12 +9,11 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr auto kQwen2Attention = join(std::array{kInputNorm}, qkv(B::kAlways), std::array{o_proj(B::kNone)});
-constexpr auto kQwen3Attention =
-    join(std::array{kInputNorm}, qkv(B::kAttention), qk_norms(kHeadDim, kHeadDim), std::array{o_proj(B::kAttention)});
-constexpr auto kQwenFeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kNone));
+constexpr auto kQwen2Attention = pre_norm_attention(B::kAlways, B::kNone);
+constexpr auto kQwen3Attention = pre_norm_attention(B::kAttention, B::kAttention, qk_norms(kHeadDim, kHeadDim));
+constexpr auto kQwenFeedForward = pre_norm_mlp(B::kNone);
 
-constexpr auto kQwen2MoeAttention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kNone)});
+constexpr auto kQwen2MoeAttention = pre_norm_attention(B::kAttention, B::kNone);
 constexpr auto kQwen2MoeExperts = join(
     kMlpExperts,
     std::array{

@@ -10,7 +10,7 @@ using B = BiasGroup;
 
 constexpr TensorSpec kSeedMiddleNorm{kFeedForwardNorm, "model.layers.{}.post_attention_layernorm",
                                      "blk.{}.post_attention_norm", kModel, kNone};
-constexpr auto kSeedAttention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kOutput)});
+constexpr auto kSeedAttention = pre_norm_attention(B::kAttention, B::kOutput);
 constexpr auto kSeedFeedForward = join(std::array{kSeedMiddleNorm}, gated_mlp(B::kFeedForward));
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr auto kSmolLm3Attention = join(std::array{kInputNorm}, qkv(B::kAttention), std::array{o_proj(B::kAttention)});
-constexpr auto kSmolLm3FeedForward = join(std::array{kMiddleNorm}, gated_mlp(B::kFeedForward));
+constexpr auto kSmolLm3Attention = pre_norm_attention(B::kAttention, B::kAttention);
+constexpr auto kSmolLm3FeedForward = pre_norm_mlp(B::kFeedForward);
 
 }  // namespace
 

@@ -68,12 +68,30 @@ inline constexpr std::array kModelTensors{kTokens, kLastNorm, kLmHead};
 
 /// @param bias  of the projections of queries, keys and values
 constexpr std::array<TensorSpec, 3> qkv(BiasGroup bias) { return {q_proj(bias), k_proj(bias), v_proj(bias)}; }
+/// The attention block with a norm of its input, as in Llama.
+/// @param norms  of queries and keys, or no argument
+template <class... Norms>
+constexpr auto pre_norm_attention(BiasGroup qkv_bias, BiasGroup output_bias, const Norms&... norms) {
+  return join(std::array{kInputNorm}, qkv(qkv_bias), norms..., std::array{o_proj(output_bias)});
+}
 constexpr std::array<TensorSpec, 2> qk_norms(TensorAxis query_rows, TensorAxis key_rows) {
   return {q_norm(query_rows), k_norm(key_rows)};
 }
 constexpr std::array<TensorSpec, 3> gated_mlp(BiasGroup bias) {
   return {gate_proj(bias), up_proj(bias), down_proj(bias)};
 }
+/// The feed-forward block with a norm of its input, as in Llama.
+constexpr auto pre_norm_mlp(BiasGroup bias) { return join(std::array{kMiddleNorm}, gated_mlp(bias)); }
+/// The feed-forward block with a norm of its output, as in OLMo 2.
+inline constexpr auto kPostNormMlp = join(gated_mlp(BiasGroup::kNone), std::array{kAfterFeedForward});
+
+// LayerNorms with a bias.
+inline constexpr TensorSpec kBiasedInputNorm{
+    kAttentionNorm, "model.layers.{}.input_layernorm", "blk.{}.attn_norm", kModel, kNone, BiasGroup::kAlways};
+inline constexpr TensorSpec kBiasedMiddleNorm{
+    kFeedForwardNorm, "model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm", kModel, kNone, BiasGroup::kAlways};
+inline constexpr std::array kBiasedModelTensors{
+    kTokens, TensorSpec{kFinalNorm, "model.norm", "output_norm", kModel, kNone, BiasGroup::kAlways}, kLmHead};
 
 /// @param hf  with its ending
 constexpr TensorSpec router_bias(std::string_view hf) {
@@ -103,5 +121,10 @@ inline constexpr auto kMlpExperts =
     join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")},
          experts("model.layers.{}.mlp.experts.{}.gate_proj", "model.layers.{}.mlp.experts.{}.up_proj",
                  "model.layers.{}.mlp.experts.{}.down_proj"));
+/// Mixtral's names of a router and experts.
+inline constexpr auto kBlockSparseExperts =
+    join(std::array{kMiddleNorm, router("model.layers.{}.block_sparse_moe.gate")},
+         experts("model.layers.{}.block_sparse_moe.experts.{}.w1", "model.layers.{}.block_sparse_moe.experts.{}.w3",
+                 "model.layers.{}.block_sparse_moe.experts.{}.w2"));
 
 }  // namespace kvs::tensors
