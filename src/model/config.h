@@ -57,9 +57,23 @@ struct FeedForwardConfig {
   }
 };
 
+/// The Gated DeltaNet block of one layer: linear attention with a state of fixed size. A key head serves `group()`
+/// consecutive value heads.
+struct DeltaNetConfig {
+  std::size_t key_heads = 0, value_heads = 0;  // 0: the layer has no such block
+  std::size_t key_head_dim = 0, value_head_dim = 0;
+  std::size_t kernel = 0;  // taps of the causal convolution, including the current token
+
+  std::size_t group() const noexcept { return value_heads / key_heads; }
+};
+
+/// The blocks of one layer. A block whose sizes are 0 is absent.
 struct LayerConfig {
-  AttentionConfig attention;
+  AttentionConfig attention;  // query_heads 0: the layer has neither attention nor a KV cache
+  DeltaNetConfig delta_net = {};
   FeedForwardConfig feed_forward;
+
+  bool has_attention() const noexcept { return attention.query_heads > 0; }
 };
 
 /// Geometry and constants of one model, from any file format.
@@ -82,12 +96,26 @@ struct ModelConfig {
   /// Returns true if `tokens` tokens at distinct positions exceed the model's training length.
   bool exceeds_context(std::size_t tokens) const noexcept { return context > 0 && tokens > context; }
 
-  // Sizes that all layers have in common.
-  std::size_t query_heads() const noexcept { return layer.front().attention.query_heads; }
-  std::size_t kv_heads() const noexcept { return layer.front().attention.kv_heads; }
-  std::size_t head_dim() const noexcept { return layer.front().attention.head_dim; }
-  std::size_t group() const noexcept { return layer.front().attention.group(); }
-  float score_scale() const noexcept { return layer.front().attention.score_scale(); }
+  /// Returns the ascending indices of the layers with attention, which are those with a KV cache.
+  std::vector<std::size_t> attention_layers() const {
+    std::vector<std::size_t> indices;
+    for (std::size_t index = 0; index < layers(); ++index) {
+      if (layer[index].has_attention()) indices.push_back(index);
+    }
+    return indices;
+  }
+  /// Returns the attention of the first layer that has one.
+  const AttentionConfig& first_attention() const noexcept {
+    const auto first = std::ranges::find_if(layer, &LayerConfig::has_attention);
+    return (first == layer.end() ? layer.front() : *first).attention;
+  }
+
+  // Sizes that all layers with attention have in common.
+  std::size_t query_heads() const noexcept { return first_attention().query_heads; }
+  std::size_t kv_heads() const noexcept { return first_attention().kv_heads; }
+  std::size_t head_dim() const noexcept { return first_attention().head_dim; }
+  std::size_t group() const noexcept { return first_attention().group(); }
+  float score_scale() const noexcept { return first_attention().score_scale(); }
   std::size_t d_ff() const noexcept { return layer.front().feed_forward.d_ff; }
 
   /// Returns true if some layer has experts.
@@ -100,10 +128,11 @@ struct ModelConfig {
     return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.window != 0; });
   }
   const RopeParameters& rope(std::size_t index) const noexcept { return ropes[layer[index].attention.rope]; }
-  /// Returns the number of layers that do not rotate queries and keys.
+  /// Returns the number of layers whose attention does not rotate queries and keys.
   std::size_t unrotated_layers() const noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(layer, [&](const LayerConfig& each) {
-      return !ropes.empty() && ropes[each.attention.rope].scaling.type == RopeScaling::Type::kNone;
+      return each.has_attention() && !ropes.empty() &&
+             ropes[each.attention.rope].scaling.type == RopeScaling::Type::kNone;
     }));
   }
   /// Number of channels of a head that RoPE rotates; channels from here to head_dim are never rotated.
@@ -113,11 +142,13 @@ struct ModelConfig {
   /// Returns the number of tokens of a text in the full caches of all layers; a sliding window limits it.
   std::size_t cached_tokens(std::size_t tokens) const noexcept {
     std::size_t sum = 0;
-    for (const LayerConfig& each : layer)
+    for (const LayerConfig& each : layer) {
+      if (!each.has_attention()) continue;
       sum += each.attention.window == 0 || each.attention.window > tokens ? tokens : each.attention.window;
+    }
     return sum;
   }
-  /// Values of the full cache of all layers per token.
+  /// Values of the full cache of all layers per token; 0 for a layer without attention.
   std::size_t cache_values_per_token() const noexcept {
     std::size_t sum = 0;
     for (const LayerConfig& each : layer) sum += each.attention.cache_values_per_token();
