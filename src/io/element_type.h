@@ -18,8 +18,8 @@ struct ElementType {
 };
 
 /// Returns the type with this GGUF type number (ggml.h's enum ggml_type), or nullptr if the number is unknown or was
-/// removed. Decodable: F32, F16, BF16, F64, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4, bit
-/// for bit like the Python package gguf 0.19.
+/// removed. Decodable: all but
+/// the integers and Q1_0, bit for bit like the Python package gguf 0.19.
 const ElementType* element_type_of_ggml(std::uint32_t type) noexcept;
 /// Returns the type with this safetensors dtype string, or nullptr. Decodable: F32, F16, BF16, F64,
 /// F8_E4M3 and F8_E8M0.

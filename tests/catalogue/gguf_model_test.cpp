@@ -95,12 +95,12 @@ TEST_F(Catalogue, N50_OneOfTwoParts) {
 }
 
 TEST_F(Catalogue, N51_AQuantisationThatIsNotHandled) {
-  TinyGguf model(256);  // one block a row
+  TinyGguf model(256);  // two blocks a row
   TinyGguf::Tensor& keys = model.tensor("blk.0.attn_k.weight");
-  keys.type = kTypeIq2Xxs;
-  keys.bytes = std::string(std::size_t{16} * 66, '\1');
+  keys.type = kTypeQ10;
+  keys.bytes = std::string(std::size_t{16} * 2 * 18, '\1');
   write("m.gguf", model.bytes());
-  expect_model_refused(4, {"m.gguf", "blk.0.attn_k.weight", "IQ2_XXS"}, "m.gguf");
+  expect_model_refused(4, {"m.gguf", "blk.0.attn_k.weight", "Q1_0"}, "m.gguf");
 }
 
 TEST_F(Catalogue, N52_ScalesOrActivationsThatAreNotFinite) {

@@ -25,9 +25,11 @@ struct BlockType {
 };
 void PrintTo(const BlockType& type, std::ostream* out) { *out << type.name; }
 
-constexpr BlockType kBlockTypes[] = {{"Q8_0", 8},    {"Q4_0", 2},    {"Q4_1", 3},  {"Q5_0", 6},  {"Q5_1", 7},
-                                     {"Q2_K", 10},   {"Q3_K", 11},   {"Q4_K", 12}, {"Q5_K", 13}, {"Q6_K", 14},
-                                     {"IQ4_NL", 20}, {"IQ4_XS", 23}, {"MXFP4", 39}};
+constexpr BlockType kBlockTypes[] = {{"Q8_0", 8},     {"Q4_0", 2},    {"Q4_1", 3},   {"Q5_0", 6},     {"Q5_1", 7},
+                                     {"Q2_K", 10},    {"Q3_K", 11},   {"Q4_K", 12},  {"Q5_K", 13},    {"Q6_K", 14},
+                                     {"IQ4_NL", 20},  {"IQ4_XS", 23}, {"MXFP4", 39}, {"IQ1_S", 19},   {"IQ1_M", 29},
+                                     {"IQ2_XXS", 16}, {"IQ2_XS", 17}, {"IQ2_S", 22}, {"IQ3_XXS", 18}, {"IQ3_S", 21},
+                                     {"TQ1_0", 34},   {"TQ2_0", 35},  {"NVFP4", 40}};
 
 const Json& golden_blocks() {
   static const Json blocks = parse_json(test::read_all(KVS_GOLDEN_DIR "/gguf_blocks.json"), "gguf_blocks.json");
@@ -47,6 +49,9 @@ std::vector<std::byte> random_blocks(const ElementType& type, const Json& golden
   for (const std::size_t scale : golden.at("scales").get<std::vector<std::size_t>>())
     for (std::size_t at = scale + 1; at < bytes.size(); at += type.block_bytes)
       if ((bytes[at] & std::byte{0x7c}) == std::byte{0x7c}) bytes[at] &= std::byte{0xbf};
+  for (const Json& mask : golden.at("masks"))
+    for (auto at = mask.at(0).get<std::size_t>(); at < bytes.size(); at += type.block_bytes)
+      bytes[at] &= std::byte{mask.at(1).get<std::uint8_t>()};
   return bytes;
 }
 
@@ -83,6 +88,16 @@ TEST_P(ElementTypes, AScaleThatIsNotFiniteShowsInTheNumbers) {
     EXPECT_TRUE(std::any_of(values.begin(), values.begin() + type->block_values, is_nan)) << "scale at " << scale;
     EXPECT_TRUE(std::none_of(values.begin() + type->block_values, values.end(), is_nan));
   }
+}
+
+TEST(ElementTypesOfParts, AScaleInPartsThatIsNotFiniteShowsInTheNumbers) {
+  const ElementType* type = element_type_of_ggml(29);  // IQ1_M: 0x7e00, a quiet NaN, in the upper halves of 4 words
+  std::vector<std::byte> bytes(type->block_bytes);
+  bytes[53] = std::byte{0xe0};
+  bytes[55] = std::byte{0x70};
+  std::vector<float> values(type->block_values);
+  type->decode(bytes.data(), 1, values.data());
+  EXPECT_TRUE(std::ranges::all_of(values, [](float value) { return std::isnan(value); }));
 }
 
 TEST_P(ElementTypes, ARowThatIsNoWholeNumberOfBlocksIsRefused) {

@@ -24,7 +24,7 @@ inline std::string u64(std::uint64_t number) { return raw(number); }
 inline std::string text(std::string_view characters) { return u64(characters.size()) + std::string(characters); }
 
 enum ValueType : std::uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
-enum TensorType : std::uint32_t { kTypeF32 = 0, kTypeQ41 = 3, kTypeQ4K = 12, kTypeIq2Xxs = 16 };
+enum TensorType : std::uint32_t { kTypeF32 = 0, kTypeQ41 = 3, kTypeQ4K = 12, kTypeQ10 = 41 };
 
 inline std::string key(std::string_view name, std::uint32_t type, std::string_view value) {
   return text(name) + u32(type) + std::string(value);

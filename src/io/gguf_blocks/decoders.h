@@ -28,5 +28,19 @@ void decode_q6_k(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_iq4_nl(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_iq4_xs(const std::byte* bytes, std::size_t blocks, float* out);
 void decode_mxfp4(const std::byte* bytes, std::size_t blocks, float* out);
+void decode_nvfp4(const std::byte* bytes, std::size_t blocks, float* out);  // 64 numbers; without the tensor's scale
+
+// 256 numbers in groups of 8 or 4, which are rows of a fixed grid: blocks/grid.cpp
+void decode_iq1_s(const std::byte* bytes, std::size_t blocks, float* out);
+void decode_iq1_m(const std::byte* bytes, std::size_t blocks, float* out);
+void decode_iq2_xxs(const std::byte* bytes, std::size_t blocks, float* out);
+void decode_iq2_xs(const std::byte* bytes, std::size_t blocks, float* out);
+void decode_iq2_s(const std::byte* bytes, std::size_t blocks, float* out);
+void decode_iq3_xxs(const std::byte* bytes, std::size_t blocks, float* out);
+void decode_iq3_s(const std::byte* bytes, std::size_t blocks, float* out);
+
+// 256 numbers that are -1, 0 or 1 (TQ2_0: also 2) times one scale: blocks/ternary.cpp
+void decode_tq1_0(const std::byte* bytes, std::size_t blocks, float* out);
+void decode_tq2_0(const std::byte* bytes, std::size_t blocks, float* out);
 
 }  // namespace kvs::blocks

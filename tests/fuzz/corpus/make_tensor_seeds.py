@@ -65,7 +65,8 @@ def gguf_seeds():
     arrays = [key(b"a%d" % kind, 9, struct.pack("<IQ", kind, 2) + 2 * value) for kind, value in values]
     blocks = {0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 28: (1, 8),
               30: (1, 2), 10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 20: (32, 18),
-              23: (256, 136), 39: (32, 17), 16: (256, 66)}
+              23: (256, 136), 39: (32, 17), 16: (256, 66), 17: (256, 74), 18: (256, 98), 19: (256, 50), 21: (256, 110),
+              22: (256, 82), 29: (256, 56), 34: (256, 54), 35: (256, 66), 40: (64, 36), 41: (128, 18)}
     seeds = {"scalars": gguf(keys), "arrays": gguf(arrays), "version2": gguf(keys[:1], version=2), "nothing": gguf()}
     for kind, (count, size) in blocks.items():
         data = bytes(n % 251 for n in range(2 * size))
