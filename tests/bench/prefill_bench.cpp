@@ -3,8 +3,9 @@
 // Usage: prefill_bench MODEL [tokens = 2048] [f32 | bf16] [repeats = 5]
 //
 // GEMM-bound: the summed times of oneDNN's matrix products of every weight of the pass at its real shape (weights
-// packed, head included) plus Q Kᵀ and P V as plain products at half of tokens² (the causal half). In bf16 on a
-// processor without bf16 products these are f32 products, which compute the same sums.
+// packed, head included) plus Q Kᵀ and P V as plain products at half of tokens² (the causal half). Of a layer with
+// experts: the products of every expert with an equal share of the tokens' choices. In bf16 on a processor without bf16
+// products these are f32 products, which compute the same sums.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -56,14 +57,30 @@ double product_seconds(dnnl::memory::dim rows, dnnl::memory::dim columns, dnnl::
   return best;
 }
 
+/// Returns the time of an MLP's products, gate and up in one.
+double mlp_seconds(long rows, long d, long ff, dnnl::memory::data_type type, int repeats) {
+  return product_seconds(rows, 2 * ff, d, type, repeats) + product_seconds(rows, d, ff, type, repeats);
+}
+
+double feed_forward_seconds(const kvs::FeedForwardConfig& block, long tokens, long d, dnnl::memory::data_type type,
+                            int repeats) {
+  if (!block.is_sparse()) return mlp_seconds(tokens, d, static_cast<long>(block.d_ff), type, repeats);
+  const kvs::ExpertsConfig& experts = block.experts;
+  const auto count = static_cast<long>(experts.count);
+  const long rows = std::max(1L, tokens * static_cast<long>(experts.chosen) / count);
+  double sum = product_seconds(tokens, count, d, type, repeats) +
+               static_cast<double>(count) * mlp_seconds(rows, d, static_cast<long>(experts.d_ff), type, repeats);
+  if (experts.shared_d_ff > 0) sum += mlp_seconds(tokens, d, static_cast<long>(experts.shared_d_ff), type, repeats);
+  return sum;
+}
+
 double gemm_bound_seconds(const ModelConfig& c, long tokens, dnnl::memory::data_type type, int repeats) {
   const auto d = static_cast<long>(c.d_model), width = static_cast<long>(c.query_heads() * c.head_dim());
-  const auto qkv = static_cast<long>((c.query_heads() + 2 * c.kv_heads()) * c.head_dim()),
-             ff = static_cast<long>(c.d_ff());
+  const auto qkv = static_cast<long>((c.query_heads() + 2 * c.kv_heads()) * c.head_dim());
   const auto half = tokens / 2, head_dim = static_cast<long>(c.head_dim());
-  const double layer =
-      product_seconds(tokens, qkv, d, type, repeats) + product_seconds(tokens, d, width, type, repeats) +
-      product_seconds(tokens, 2 * ff, d, type, repeats) + product_seconds(tokens, d, ff, type, repeats);
+  const double layer = product_seconds(tokens, qkv, d, type, repeats) +
+                       product_seconds(tokens, d, width, type, repeats) +
+                       feed_forward_seconds(c.layer.front().feed_forward, tokens, d, type, repeats);
   const double scores =
       product_seconds(half, tokens, head_dim, type, repeats) + product_seconds(half, head_dim, tokens, type, repeats);
   return static_cast<double>(c.layers()) * (layer + static_cast<double>(c.query_heads()) * scores) +

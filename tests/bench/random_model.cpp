@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
 #include "io/json.h"
+#include "tests/bench/random_values.h"
 
 namespace kvs {
 namespace {
@@ -75,43 +73,8 @@ std::vector<Shard> shards_of(std::vector<Tensor> tensors, std::size_t item, std:
   return shards;
 }
 
-/// Steele, Lea and Flood's SplitMix64 (OOPSLA 2014) as a function of its counter.
-std::uint64_t mixed(std::uint64_t counter) {
-  std::uint64_t z = counter * 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
-
-std::uint64_t stream_of(const std::string& name, std::uint64_t seed) {
-  std::uint64_t hash = mixed(seed + 1);
-  for (const char letter : name) hash = mixed(hash ^ static_cast<unsigned char>(letter));
-  return hash;
-}
-
-/// A file whose error messages include its name.
-class File {
- public:
-  explicit File(const std::filesystem::path& path) : path_(path), stream_(path, std::ios::binary) { check(); }
-  void write(const void* data, std::size_t bytes) {
-    stream_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-    check();
-  }
-  void close() {
-    stream_.close();
-    check();
-  }
-
- private:
-  void check() const {
-    if (!stream_) throw Error(ErrorCode::kEnvironment, path_.string(), "cannot write: " + std::string(strerror(errno)));
-  }
-  std::filesystem::path path_;
-  std::ofstream stream_;
-};
-
 void write_text(const std::filesystem::path& path, const std::string& text) {
-  File file(path);
+  WrittenFile file(path);
   file.write(text.data(), text.size());
   file.close();
 }
@@ -120,7 +83,7 @@ std::uint16_t narrowed(float value, DType type) {
   return type == DType::kBF16 ? f32_to_bf16(value) : f32_to_f16(value);
 }
 
-void write_values(File& file, const Tensor& tensor, const RandomModelOptions& options) {
+void write_values(WrittenFile& file, const Tensor& tensor, const RandomModelOptions& options) {
   constexpr std::uint64_t kSlab = std::uint64_t{1} << 20;
   const std::uint64_t stream = stream_of(tensor.name, options.seed), size = tensor.size();
   const bool norm = tensor.name.find("norm") != std::string::npos;
@@ -135,8 +98,7 @@ void write_values(File& file, const Tensor& tensor, const RandomModelOptions& op
     const auto count = static_cast<std::size_t>(std::min(kSlab, size - first));
 #pragma omp parallel for schedule(static)
     for (std::size_t i = 0; i < count; ++i) {
-      const auto unit = static_cast<float>(mixed(stream + first + i) >> 40) * 0x1p-23F - 1.0F;
-      wide[i] = centre + half_width * unit;
+      wide[i] = centre + half_width * unit_value(stream + first + i);
       if (!narrow.empty()) narrow[i] = narrowed(wide[i], options.dtype);
     }
     if (narrow.empty())
@@ -162,7 +124,7 @@ void write_shard(const std::filesystem::path& path, const Shard& shard, const Ra
   std::string header = dump_json(Json(std::move(members)), -1);
   header.resize((header.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = header.size();
-  File file(path);
+  WrittenFile file(path);
   file.write(&length, sizeof length);
   file.write(header.data(), header.size());
   for (const Tensor& tensor : shard) write_values(file, tensor, options);

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "model/decoder.h"
 #include "model/model_tensors.h"
+#include "tests/bench/random_gguf.h"
 
 namespace kvs::test {
 namespace {
@@ -76,6 +77,36 @@ TEST_F(RandomModel, DoesNotReplaceAModel) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kConflict);
   }
+}
+
+TEST_F(RandomModel, WithExpertsIsAGgufOfUnitVariance) {
+  const ExpertsGeometry& geometry = experts_geometries().back();
+  std::filesystem::create_directories(folder);
+  const std::filesystem::path file = folder / "experts.gguf";
+  const std::uint64_t bytes = write_random_gguf(geometry, file, 3);
+  EXPECT_THROW(write_random_gguf(geometry, file, 3), Error);
+  const auto source = ModelSource::open(file);
+  EXPECT_TRUE(source->notes().empty());
+  const ExpertsConfig& experts = source->config().layer.front().feed_forward.experts;
+  EXPECT_EQ(experts.count, geometry.experts);
+  EXPECT_EQ(experts.chosen, geometry.chosen);
+  const std::size_t matrices = 2 * 512 * 256 + 3 * (2 * 256 * 256 + 2 * 64 * 256 + 8 * 3 * 256 * 256);
+  EXPECT_EQ(bytes, matrices / 256 * 144 + 4 * (256 + 3 * (2 * 256 + 2 * 32 + 8 * 256)));
+  double squares = 0, sum = 0;
+  const std::vector<float> values = source->projection(1, 'q');
+  for (const float value : values) {
+    sum += value;
+    squares += static_cast<double>(value) * value;
+  }
+  EXPECT_NEAR(squares / static_cast<double>(values.size()) * 256, 1, 0.02);
+  EXPECT_NEAR(sum / static_cast<double>(values.size()) * 16, 0, 0.02);
+  const auto backend = make_backend("cpu", DType::kF32);
+  const Model model(*source, *backend);
+  Decoder decoder(model);
+  const std::vector<float> nll = document_nll(decoder, std::vector<std::int32_t>{7, 1, 299, 12, 12, 60, 151, 3});
+  double mean = 0;
+  for (const float value : nll) mean += value / static_cast<double>(nll.size());
+  EXPECT_NEAR(mean, std::log(512.0) + 0.5, 2.0);
 }
 
 }  // namespace
