@@ -68,6 +68,8 @@ struct AttentionInput {
   /// If not empty, attention writes the attention mass of each key: its softmax weights summed over the query heads
   /// that read it. For a single token of one member.
   BackendView<float, 2> mass = {};  // [kv_head, past + 1]
+  /// A logit of each query head that joins its softmax without a value, so that weights sum to less than 1; or empty.
+  BackendView<const float, 1> sinks = {};  // [query_head]; CPU only
 };
 
 /// Maximum number of query rows of a KV head, (H / G) · tokens, for attention with a mass or over a spectrum.
@@ -82,9 +84,10 @@ struct SelfAttentionInput {
   std::size_t members = 1, query_heads = 0, kv_heads = 0;
   RopeTable rope;
   std::size_t first_position = 0;  // position of token 0
-  float scale = 1;                 // scale, window, softcap as in AttentionInput
+  float scale = 1;                 // scale, window, softcap, sinks as in AttentionInput
   std::size_t window = 0;
   float softcap = 0;
+  BackendView<const float, 1> sinks = {};
 
   std::size_t tokens() const noexcept { return qkv.extent(0) / members; }
   std::size_t head_dim() const noexcept { return qkv.extent(1) / (query_heads + 2 * kv_heads); }

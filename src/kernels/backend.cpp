@@ -37,6 +37,10 @@ class HostStaging final : public Staging {
   std::vector<std::uint16_t> narrow_;
 };
 
+[[noreturn]] void refuse_device(const std::string& operation) {
+  throw Error(ErrorCode::kUnsupported, "device", "found one without " + operation + ", expected cpu");
+}
+
 void require_attention(bool holds, const std::string& expected) {
   if (!holds) throw Error(ErrorCode::kInternal, "attention", "shapes do not fit: expected " + expected);
 }
@@ -51,7 +55,23 @@ bool fits(const StoredRows& rows, const AttentionInput& in) {
 
 void ForwardOps::add_rows(BackendView<const float, 2> /*x*/, std::span<const std::int32_t> /*rows*/,
                           std::span<const float> /*weights*/, BackendView<float, 2> /*sum*/) {
-  throw Error(ErrorCode::kUnsupported, "device", "found one without experts, expected cpu");
+  refuse_device("experts");
+}
+
+void ForwardOps::layer_norm_heads(BackendView<float, 4> /*x*/, BackendView<const float, 1> /*gain*/,
+                                  BackendView<const float, 1> /*bias*/, float /*epsilon*/) {
+  refuse_device("LayerNorm of queries and keys");
+}
+
+void ForwardOps::clamp(BackendView<float, 4> /*x*/, float /*limit*/) { refuse_device("limits of states"); }
+
+void ForwardOps::scale_tokens(BackendView<float, 4> /*x*/, std::span<const float> /*factors*/) {
+  refuse_device("a temperature of queries");
+}
+
+void ForwardOps::clamped_up_projection(Operand /*x*/, const Weight& /*weight*/, const SwigluClamp& /*clamp*/,
+                                       Operand /*out*/) {
+  refuse_device("clamped activations");
 }
 
 void check_attention(const AttentionInput& input, const Operand& out) {
@@ -73,6 +93,7 @@ void check_attention(const AttentionInput& input, const Operand& out) {
                                            input.mass.shape() == std::array{k[1], past.count() + 1}),
                     "a mass of [kv_head, past + 1] of one token, and groups of at most 256 query heads");
   require_attention(input.scale > 0 && input.softcap >= 0, "a positive scale, and a soft cap or 0");
+  require_attention(input.sinks.empty() || input.sinks.size() == query_heads, "no sinks, or one for each query head");
 }
 
 std::vector<float> download(Backend& backend, const Operand& operand) {

@@ -66,6 +66,11 @@ constexpr RopeTurn rope_turn(RopeDirection direction, float factor) noexcept {
   return {scale, -scale};
 }
 
+/// Parameters of ForwardOps::clamped_up_projection().
+struct SwigluClamp {
+  float alpha = 0, limit = 0;  // limit 0: not in use
+};
+
 /// The operations of a forward pass, except attention.
 class ForwardOps {
  public:
@@ -86,6 +91,15 @@ class ForwardOps {
   /// x = x · gain / sqrt(mean(x²) + epsilon) for queries or keys, in place. x: [member, head, token, head_dim].
   /// @param gain  [head_dim]: the mean is over one head's channels; [head · head_dim]: over all heads of a token
   virtual void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) = 0;
+  /// x = (x − mean(x)) · gain / sqrt(variance(x) + epsilon) + bias over each head's channels, in place. x: as in
+  /// norm_heads(). @throws Error kUnsupported on a device other than the CPU, like the next three.
+  /// @param gain, bias  [head_dim], or [head · head_dim]: each head has its own
+  virtual void layer_norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain,
+                                BackendView<const float, 1> bias, float epsilon);
+  /// x = min(max(x, −limit), limit), in place. x: [member, head, token, head_dim].
+  virtual void clamp(BackendView<float, 4> x, float limit);
+  /// x[:, :, t] *= factors[t], in place. x: [member, head, token, head_dim]; factors: host memory.
+  virtual void scale_tokens(BackendView<float, 4> x, std::span<const float> factors);
   /// out = x Wᵀ (+ bias); with `accumulate` out += … (the residual stream). x: [row, W.columns], out: [row, W.rows].
   virtual void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) = 0;
   /// Like linear(), for f32 operands in f32 with any compute type. The weight must have been made with `f32`.
@@ -112,6 +126,9 @@ class ForwardOps {
   /// First half of a feed-forward block: out = activation(y) with y = x Wᵀ (+ bias), or activation(gate) · up if W has
   /// twice the rows, the gate's first. x: [row, W.columns], out: [row, column]. y is stored in f32 or the compute type.
   virtual void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) = 0;
+  /// Like up_projection() for a gate g and up values u, with out = g' · sigmoid(alpha · g') · (u' + 1), where
+  /// g' = min(g, limit) and u' = min(max(u, −limit), limit). Source: gpt-oss (2025), arXiv:2508.10925.
+  virtual void clamped_up_projection(Operand x, const Weight& weight, const SwigluClamp& clamp, Operand out);
   /// nll[r] = log Σ_v exp(z[r, v]) − z[r, target[r]] in nats, with z = x[r]·W[v]. The vocabulary is processed in
   /// slices. x: [row, W.columns]. Both spans are host memory with x.rows entries. A row with a negative target is
   /// skipped; its entry is 0.

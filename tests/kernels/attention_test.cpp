@@ -20,6 +20,7 @@ struct Inputs {
   float scale;
   std::size_t window = 0;
   float softcap = 0;
+  std::vector<float> sinks = {};  // [query_head], or empty
 };
 
 Inputs random_inputs(const Shape& s, DType type) {
@@ -32,7 +33,8 @@ Inputs random_inputs(const Shape& s, DType type) {
           make(s.past_members * s.kv_heads * s.past * s.head_dim, 5),
           1.0F / std::sqrt(static_cast<float>(s.head_dim)),
           0,
-          0};
+          0,
+          {}};
 }
 
 /// Returns row `key` of a kv head, i.e. token `key` of past ++ own.
@@ -45,7 +47,7 @@ const float* row_of(const std::vector<float>& past, const std::vector<float>& ow
   return own.data() + ((member * s.kv_heads + head) * s.tokens + key - s.past) * s.head_dim;
 }
 
-/// softmax(q·k · scale) in double, one row.
+/// softmax(q·k · scale) in double, one row, without the weight of a sink.
 std::vector<double> reference_weights(const Inputs& in, std::size_t member, std::size_t head, std::size_t token) {
   const Shape& s = in.shape;
   const std::size_t group = head / (s.query_heads / s.kv_heads);
@@ -60,6 +62,10 @@ std::vector<double> reference_weights(const Inputs& in, std::size_t member, std:
     if (cap > 0) weights[key] = cap * std::tanh(weights[key] / cap);
     if (in.window > 0 && key + in.window <= s.past + token) weights[key] = -std::numeric_limits<double>::infinity();
     largest = std::max(largest, weights[key]);
+  }
+  if (!in.sinks.empty()) {
+    largest = std::max(largest, static_cast<double>(in.sinks[head]));
+    sum = std::exp(static_cast<double>(in.sinks[head]) - largest);
   }
   for (double& weight : weights) sum += weight = std::exp(weight - largest);
   for (double& weight : weights) weight /= sum;
@@ -95,6 +101,8 @@ std::vector<float> run(Backend& backend, const Inputs& in, std::vector<float>* m
                        in.scale, in.window, in.softcap};
   const BackendTensor<float, 2> received(backend, {s.kv_heads, mass == nullptr ? 0 : s.past + 1});
   input.mass = received.view();
+  const auto sinks = uploaded<1>(backend, in.sinks, {in.sinks.size()});
+  input.sinks = sinks.view();
   backend.attention(input, out);
   if (mass != nullptr) *mass = download(backend, received.view());
   return out.values();
@@ -181,6 +189,28 @@ TEST_P(Attention, GivesTheMassThatEachKeyReceived) {
       }
       for (std::size_t i = 0; i < expected.size(); ++i)  // three weights, each with its error; f32 in both types
         ASSERT_NEAR(static_cast<double>(mass[i]), expected[i], expected[i] * tolerance(in.shape, DType::kF32)) << i;
+    }
+  }
+}
+
+TEST_P(Attention, ASinkTakesItsShareOfTheWeights) {
+  for (const auto& [tokens, past] : {std::pair<std::size_t, std::size_t>{1, 0}, {1, 300}, {5, 70}, {150, 130}}) {
+    for (const auto& [window, softcap] : {std::pair<std::size_t, float>{0, 0.0F}, {20, 0.0F}, {0, 2.0F}}) {
+      Inputs in = random_inputs({1, 6, 2, tokens, 80, past, 1}, GetParam());
+      in.window = window;
+      in.softcap = softcap;
+      in.sinks = {-30, -1, 0, 0.5F, 2, 30};  // from no share to nearly all of it
+      SCOPED_TRACE(testing::Message() << tokens << " tokens, " << past << " past, window " << window);
+      std::vector<float> mass;
+      const std::vector<float> out = run(*backend_, in, tokens == 1 ? &mass : nullptr);
+      expect_reference(in, out, GetParam());
+      for (std::size_t group = 0; tokens == 1 && group < 2; ++group) {
+        double expected = 0, found = 0;
+        for (std::size_t head = 3 * group; head < 3 * group + 3; ++head)
+          for (const double weight : reference_weights(in, 0, head, 0)) expected += weight;
+        for (std::size_t key = 0; key <= past; ++key) found += static_cast<double>(mass[group * (past + 1) + key]);
+        EXPECT_NEAR(found, expected, 3 * tolerance(in.shape, DType::kF32));
+      }
     }
   }
 }

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "core/error.h"
 #include "tests/kernels/support.h"
 
@@ -122,6 +124,73 @@ TEST_P(Rows, NormHeadsDividesEachHeadOrAllHeadsOfAToken) {
       const double exact = static_cast<double>(x[i]) * static_cast<double>(scale) /
                            std::sqrt(squares / static_cast<double>(together * dim) + static_cast<double>(1e-6F));
       ASSERT_NEAR(static_cast<double>(values[i]), exact, std::abs(exact) * 12 * 0x1p-24) << i;
+    }
+  }
+}
+
+TEST_P(Rows, LayerNormHeadsNormalisesEachHeadWithItsOwnGain) {
+  const std::size_t members = 2, heads = 3, tokens = 5, dim = 20, size = members * heads * tokens * dim;
+  const auto x = random_values(size, 1);
+  for (const bool own_gains : {false, true}) {
+    const std::size_t gains = (own_gains ? heads : 1) * dim;
+    const auto gain = random_values(gains, 2), bias = random_values(gains, 3);
+    const auto states = uploaded<4>(*backend_, x, {members, heads, tokens, dim});
+    backend_->layer_norm_heads(states.view(), uploaded<1>(*backend_, gain, {gains}).view(),
+                               uploaded<1>(*backend_, bias, {gains}).view(), 1e-5F);
+    const auto values = download(*backend_, states.view());
+    for (std::size_t i = 0; i < size; ++i) {
+      const float* const row = &x[i / dim * dim];
+      const double mean = std::accumulate(row, row + dim, 0.0) / dim;
+      double variance = 0;
+      for (std::size_t c = 0; c < dim; ++c) variance += std::pow(static_cast<double>(row[c]) - mean, 2) / dim;
+      const std::size_t at = (own_gains ? i / (tokens * dim) % heads * dim : 0) + i % dim;
+      const double exact =
+          (static_cast<double>(x[i]) - mean) / std::sqrt(variance + 1e-5) * static_cast<double>(gain[at]) +
+          static_cast<double>(bias[at]);
+      ASSERT_NEAR(static_cast<double>(values[i]), exact, 40 * 0x1p-24) << i;
+    }
+  }
+}
+
+TEST_P(Rows, ClampLimitsAndScaleTokensMultiplies) {
+  const std::size_t heads = 3, tokens = 5, dim = 7, size = 2 * heads * tokens * dim;
+  const auto x = random_values(size, 1);
+  const auto states = uploaded<4>(*backend_, x, {2, heads, tokens, dim});
+  const std::vector<float> factors{1, 2, 3, 4, 5};
+  backend_->clamp(states.view(), 0.5F);
+  backend_->scale_tokens(states.view(), factors);
+  const auto values = download(*backend_, states.view());
+  for (std::size_t i = 0; i < size; ++i)
+    ASSERT_EQ(values[i], std::clamp(x[i], -0.5F, 0.5F) * factors[i / dim % tokens]) << i;
+}
+
+TEST_P(Rows, ClampedUpProjectionLimitsGateAndUp) {
+  const std::size_t rows = 3, dim = 8, width = 20;
+  auto x = rounded(random_values(rows * dim, 1), GetParam());
+  auto weights = rounded(random_values(2 * width * dim, 2), GetParam());
+  for (float& weight : weights) weight *= 8;  // beyond the limits
+  const std::vector<float> bias = random_values(2 * width, 3);
+  WeightSource source{2 * width, dim, {}, bias};
+  source.read = [&](std::size_t first, std::size_t count, std::span<float> out) {
+    std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(first * dim), count * dim, out.begin());
+  };
+  const auto weight = backend_->make_weight(source);
+  const OwnedOperand in(*backend_, x, rows, dim), out(*backend_, rows, width);
+  for (const SwigluClamp clamp : {SwigluClamp{1.702F, 3}, SwigluClamp{0.7F, 2}}) {
+    backend_->clamped_up_projection(in, *weight, clamp, out);
+    const auto values = out.values();
+    const auto alpha = static_cast<double>(clamp.alpha), limit = static_cast<double>(clamp.limit);
+    for (std::size_t i = 0; i < rows * width; ++i) {
+      const auto product = [&](std::size_t row) {
+        double sum = static_cast<double>(bias[row]);
+        for (std::size_t c = 0; c < dim; ++c)
+          sum += static_cast<double>(x[i / width * dim + c]) * static_cast<double>(weights[row * dim + c]);
+        return sum;
+      };
+      const double gate = std::min(product(i % width), limit);
+      const double up = std::clamp(product(width + i % width), -limit, limit);
+      const double exact = gate / (1 + std::exp(-alpha * gate)) * (up + 1);
+      ASSERT_NEAR(static_cast<double>(values[i]), exact, 2e-5 + std::abs(exact) * half_step(GetParam())) << i;
     }
   }
 }

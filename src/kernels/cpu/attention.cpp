@@ -114,6 +114,7 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
         .first_token = first,
         .tokens = std::min(step, tokens - first),
         .position = past.tokens + first,
+        .sinks = input.sinks.empty() ? nullptr : input.sinks.data() + head * group,
         .out = static_cast<std::byte*>(out.data) + (row * out.columns + column) * item_size(compute_type()),
         .out_stride = out.columns};
     const std::size_t worker = cpu::this_worker();

@@ -46,6 +46,7 @@ AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout
       height_(round_up(tokens, kHeightStep)),
       scale_((rule.softcap > 0 ? rule.softcap : rule.scale) * 0x1.715476p0F),
       inverse_cap_(rule.softcap > 0 ? rule.scale / rule.softcap : 0),
+      sink_scale_(1 / (rule.softcap > 0 ? rule.softcap : rule.scale)),
       window_(rule.window) {
   const std::size_t last = total_tokens % tokens == 0 ? tokens : total_tokens % tokens;
   last_height_ = round_up(last, kHeightStep);
@@ -187,6 +188,17 @@ void AttentionBlock::finish(const QueryBlock& block, const Rows& rows) const noe
   }
 }
 
+/// Sets the running values to those of no keys. A head's sink is a first key without a value.
+void AttentionBlock::begin(const QueryBlock& block, const Rows& rows) const noexcept {
+  std::fill_n(rows.largest, heads_ * rows.height, kNothing);
+  std::fill_n(rows.sum, heads_ * rows.height * kSumLanes, 0.0F);
+  if (block.sinks == nullptr) return;
+  for (std::size_t row = 0; row < heads_ * rows.height; ++row) {
+    rows.largest[row] = block.sinks[row / rows.height] * sink_scale_;
+    rows.sum[row * kSumLanes] = 1;
+  }
+}
+
 bool AttentionBlock::run(const QueryBlock& block, const std::vector<KeyRun>& runs, std::size_t worker,
                          void* scratch) const noexcept {
   const Rows rows = carve(block.tokens == tokens_ ? height_ : last_height_, scratch);
@@ -194,8 +206,7 @@ bool AttentionBlock::run(const QueryBlock& block, const std::vector<KeyRun>& run
     gather<std::uint16_t>(block, rows);
   else
     gather<float>(block, rows);
-  std::fill_n(rows.largest, heads_ * rows.height, kNothing);
-  std::fill_n(rows.sum, heads_ * rows.height * kSumLanes, 0.0F);
+  begin(block, rows);
   const std::size_t end = block.first_token + block.tokens;
   bool done = true, first = true;
   for (const KeyRun& run : runs) {

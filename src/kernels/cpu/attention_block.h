@@ -25,6 +25,7 @@ struct QueryBlock {
   std::size_t head_stride;
   std::size_t first_token, tokens;
   std::size_t position;  // position of first_token, counted as in KeyRun
+  const float* sinks;    // of the group's heads, or null
   void* out;             // output of that token and head
   std::size_t out_stride;
 };
@@ -67,6 +68,7 @@ class AttentionBlock {
   Rows carve(std::size_t height, void* scratch) const noexcept;
   template <class T>
   void gather(const QueryBlock& block, const Rows& rows) const noexcept;
+  void begin(const QueryBlock& block, const Rows& rows) const noexcept;
   bool outside_window(const QueryBlock& block, const KeyRun& run) const noexcept;
   ScoreTile tile_of(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
   void rescale_mix(const Rows& rows) const noexcept;
@@ -79,6 +81,7 @@ class AttentionBlock {
   std::size_t heads_, tokens_, height_, last_height_;  // heights: rows per head (tokens rounded up)
   float scale_;                                        // includes log2(e), because weights are powers of 2, and a cap
   float inverse_cap_;                                  // scores are tanh(q·k · inverse_cap_); 0: no cap
+  float sink_scale_;                                   // of sinks, to logits before `scale_`
   std::size_t window_;
   std::vector<Products> products_[2];  // [last block][width / kWidthStep − 1]
 };

@@ -40,6 +40,10 @@ class CpuBackend final : public Backend {
   void layer_norm(BackendView<const float, 2> x, BackendView<const float, 1> gain, BackendView<const float, 1> bias,
                   float epsilon, Operand out) override;
   void norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, float epsilon) override;
+  void layer_norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain, BackendView<const float, 1> bias,
+                        float epsilon) override;
+  void clamp(BackendView<float, 4> x, float limit) override;
+  void scale_tokens(BackendView<float, 4> x, std::span<const float> factors) override;
   void linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) override;
   void linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
                   bool accumulate) override;
@@ -58,10 +62,13 @@ class CpuBackend final : public Backend {
   void decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) override;
   void self_attention(const SelfAttentionInput& input, Operand out) override;
   void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
+  void clamped_up_projection(Operand x, const Weight& weight, const SwigluClamp& clamp, Operand out) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
 
  private:
+  /// @param clamp  limit 0: as activation says
+  void project_up(Operand x, const Weight& weight, Activation activation, const SwigluClamp& clamp, Operand out);
   /// Returns the engine of the compute type, or the f32 engine, which is made at its first use.
   cpu::ProductEngine& products(DType type);
   /// linear() for rows in the weight's type.

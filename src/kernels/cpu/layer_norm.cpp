@@ -58,4 +58,19 @@ void CpuBackend::layer_norm(BackendView<const float, 2> x, BackendView<const flo
     normalise(x, gain.data(), bias.data(), epsilon, static_cast<float*>(out.data), threads_);
 }
 
+void CpuBackend::layer_norm_heads(BackendView<float, 4> x, BackendView<const float, 1> gain,
+                                  BackendView<const float, 1> bias, float epsilon) {
+  const auto [members, heads, tokens, head_dim] = x.shape();
+  cpu::require((gain.extent(0) == head_dim || gain.extent(0) == heads * head_dim) && bias.shape() == gain.shape(),
+               "layer_norm_heads", "a gain and a bias of [head_dim] or [head · head_dim]");
+  const std::size_t rows = members * heads * tokens, dim = head_dim, per_head = tokens, count = heads;
+  const std::size_t stride = gain.extent(0) == dim ? 0 : dim;
+#pragma omp parallel for num_threads(threads_) schedule(static)
+  for (std::size_t row = 0; row < rows; ++row) {
+    float* const values = x.data() + row * dim;
+    const std::size_t at = row / per_head % count * stride;
+    normalise_row(values, gain.data() + at, bias.data() + at, dim, epsilon, values);
+  }
+}
+
 }  // namespace kvs::inline kernels

@@ -103,9 +103,12 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
 void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std::size_t row, float* base, DType type,
                Operand out) {
   const float scale = (in.softcap > 0 ? in.softcap : in.scale) * 0x1.715476p0F;
-  float largest = kNothing;
+  const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group + row / l.tokens;
+  const bool sunk = !in.sinks.empty();  // a run of one key without a value
+  const float sink = sunk ? in.sinks.data()[head] / (in.softcap > 0 ? in.softcap : in.scale) : kNothing;
+  float largest = sink;
   for (std::size_t run = 0; run < l.runs; ++run) largest = std::max(largest, l.results(base, pair, run)[row]);
-  double sum = 0;
+  double sum = sunk ? static_cast<double>(std::exp2((sink - largest) * scale)) : 0;
   float* const mixed = l.results(base, pair, l.runs - 1) + 2 * l.rows + row * l.head_dim;  // always read
   for (std::size_t n = 0; n < l.runs; ++n) {
     const std::size_t run = l.runs - 1 - n;
@@ -118,7 +121,6 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
   }
   l.results(base, pair, l.past_runs)[l.rows + row] = static_cast<float>(sum);
   l.values.change_basis(BasisChange::kFromBasis, mixed, 1, l.spare(base));
-  const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group + row / l.tokens;
   const std::size_t at = (member * l.tokens + row % l.tokens) * out.columns + head * l.head_dim;
   const auto inverse = static_cast<float>(1.0 / sum);
   for (std::size_t i = 0; i < l.head_dim; ++i) {

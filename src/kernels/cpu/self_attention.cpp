@@ -15,7 +15,14 @@ void CpuBackend::self_attention(const SelfAttentionInput& input, Operand out) {
   split_heads(input.qkv, q, k, v);
   rope(q, input.rope, input.first_position, RopeDirection::kForward, {});
   rope(k, input.rope, input.first_position, RopeDirection::kForward, {});
-  attention({.q = q, .k = k, .v = v, .scale = input.scale, .window = input.window, .softcap = input.softcap}, out);
+  attention({.q = q,
+             .k = k,
+             .v = v,
+             .scale = input.scale,
+             .window = input.window,
+             .softcap = input.softcap,
+             .sinks = input.sinks},
+            out);
 }
 
 }  // namespace kvs::inline kernels

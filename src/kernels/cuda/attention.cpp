@@ -17,8 +17,14 @@ void check_head_dim(std::size_t head_dim) {
   }
 }
 
+void refuse_sinks(const BackendView<const float, 1>& sinks) {
+  if (!sinks.empty())
+    throw Error(ErrorCode::kUnsupported, "device cuda", "found attention sinks, which run on the CPU only");
+}
+
 void check_shapes(const SelfAttentionInput& in, const Operand& out) {
   using cuda::require;
+  refuse_sinks(in.sinks);
   require(in.kv_heads > 0 && in.query_heads % in.kv_heads == 0, "attention", "query heads in equal groups per kv head");
   require(out.rows == in.qkv.extent(0) && out.columns == in.query_heads * in.head_dim(), "attention",
           "out of [member · token, H · head_dim]");
@@ -40,6 +46,7 @@ PastKv CudaBackend::plain_past(const PastKv& past) {
 
 void CudaBackend::spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, Operand out) {
   check_spectrum_attention(input, spectrum, out);
+  refuse_sinks(input.sinks);
   check_head_dim(input.q.extent(3));
   if (input.q.empty()) return;
   AttentionInput plain = input;
@@ -49,6 +56,7 @@ void CudaBackend::spectrum_attention(const AttentionInput& input, const KeySpect
 
 void CudaBackend::attention(const AttentionInput& input, Operand out) {
   check_attention(input, out);
+  refuse_sinks(input.sinks);
   check_head_dim(input.q.extent(3));
   if (input.q.empty()) return;
   const PastKv past = plain_past(input.past);
