@@ -17,6 +17,11 @@ Cache make(const CacheChoice& choice, const ModelConfig& model) {
   return make_cache(*choice.method, parameters, cache_shape(model));
 }
 
+/// Refuses a method that is not defined for the model.
+void refuse_method(const CacheChoice& choice, const ModelConfig& model) {
+  if (choice.method->obstacle != nullptr) refuse_obstacle(choice.method->obstacle(model), choice.method->name, model);
+}
+
 }  // namespace
 
 bool CacheChoice::has_kv_type() const {
@@ -62,6 +67,7 @@ CacheChoice choice_of_config(const std::filesystem::path& path, const ModelSourc
 }
 
 void check_choice(const CacheChoice& choice, const ModelConfig& model) {
+  refuse_method(choice, model);
   if (!choice.loaded) return (void)make(choice, model);
   Parameters parameters(choice.parameters, model.layers());
   choice.loaded->read(parameters);
@@ -79,6 +85,7 @@ std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model,
 }
 
 std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const ModelConfig& model, std::size_t tokens) {
+  refuse_method(choice, model);
   if (!choice.loaded) return [choice = std::move(choice), &model] { return make(choice, model); };
   Parameters parameters(choice.parameters, model.layers());
   return choice.loaded->caches(backend, model, parameters, tokens);

@@ -4,6 +4,7 @@
 #include "caches/best_tokens.h"
 #include "caches/full.h"
 #include "caches/token_rows.h"
+#include "calibrate/common/norm_order.h"
 #include "calibrate/method.h"
 #include "core/error.h"
 
@@ -12,8 +13,8 @@ namespace {
 
 /// Keeps the ⌊ratio · P⌋ tokens of a prefix of P whose keys are shortest in each KV head (the first of equals), and all
 /// later tokens. Lengths are those before RoPE, which preserves them up to rounding: equal tokens of the first layer
-/// have equal keys. Source: Devoto et al. (2024), "A Simple and Effective L2 Norm-Based Strategy for KV Cache
-/// Compression", arXiv:2406.11430.
+/// have equal keys. After norms that follow RoPE lengths say nothing. Source: Devoto et al. (2024), "A Simple and
+/// Effective L2 Norm-Based Strategy for KV Cache Compression", arXiv:2406.11430.
 class L2normCache final : public LayerCache {
  public:
   L2normCache(double ratio, const KvTypes& types) : ratio_(ratio), rows_(types) {}
@@ -84,6 +85,7 @@ constinit const Method kL2normMethod{
     .prefill = Prefill::kWhole,
     .make = make_l2norm,
     .settings_for_share = l2norm_for_share,
+    .obstacle = norm_order_obstacle,
     .priority = 10,
 };
 

@@ -59,6 +59,11 @@ Cache make_cache(const Method& method, Parameters& parameters, const CacheShape&
   return Cache(std::move(layers), prefix);
 }
 
+void refuse_obstacle(const std::string& obstacle, std::string_view part, const ModelConfig& model) {
+  if (!obstacle.empty())
+    throw Error(ErrorCode::kUnsupported, model.name, "not possible with " + std::string(part) + ": " + obstacle);
+}
+
 std::vector<ParameterSpec> describe(const Method& method) {
   Parameters parameters = Parameters::description(1);
   (void)make_cache(method, parameters, {.kv_heads = 1, .head_dim = 64});

@@ -70,6 +70,9 @@ struct Method {
 KVS_METHODS(KVS_DECLARE, KVS_DECLARE)
 #undef KVS_DECLARE
 
+/// @param part  as typed: "kvcalibrate elitekv --rank";  @throws Error kUnsupported if `obstacle` is not empty
+void refuse_obstacle(const std::string& obstacle, std::string_view part, const ModelConfig& model);
+
 /// Creates the cache of one layer: the full cache if `parameters` leave the layer out. In a layer with a sliding
 /// window, methods keep every token that the layer reads. @throws Error like Parameters
 std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& parameters, std::size_t layer,

@@ -27,6 +27,7 @@ class StreamingCache final : public LayerCache {
   std::size_t max_tokens_per_call() const noexcept override { return in_sinks() ? options_.sinks - seen_ : kUnlimited; }
 
   void attend(LayerStates& states, const Operand& out) override {
+    turn_later(states);
     if (in_sinks()) return attend_as_sinks(states, out);
     if (seen_ + states.tokens() <= options_.cache_size) return attend_together(states, out);
     for_each_token(states, out, [&](LayerStates& token, const Operand& row) {

@@ -5,6 +5,10 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "model/model_tensors.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -41,24 +45,27 @@ struct HostStates {
   }
 };
 
-/// Converts scores to attention weights, in place.
-void softmax(std::span<float> scores, const ScoreRule& rule) {
+/// Converts scores to attention weights, in place. @return the weight of the head's sink; 0 without one
+float softmax(std::span<float> scores, std::size_t head, const ScoreRule& rule) {
   for (float& score : scores) {
     score *= rule.scale;
     if (rule.softcap > 0) score = rule.softcap * std::tanh(score / rule.softcap);
   }
-  const float most = *std::ranges::max_element(scores);
-  float sum = 0;
+  const float sink = rule.sinks.empty() ? -std::numeric_limits<float>::infinity() : rule.sinks[head];
+  const float most = std::max(*std::ranges::max_element(scores), sink);
+  const float sunk = std::exp(sink - most);
+  float sum = sunk;
   for (float& score : scores) sum += score = std::exp(score - most);
   for (float& score : scores) score /= sum;
+  return sunk / sum;
 }
 
 /// Working memory of a thread.
 struct Workspace {
   Workspace(std::size_t tokens, std::size_t features)
-      : features_of(tokens, features), mean(features), gram(features, features), weights(tokens) {}
+      : features_of(tokens + 1, features), mean(features), gram(features, features), weights(tokens) {}
 
-  Rows features_of;  // [key, feature]
+  Rows features_of;  // [key or sink, feature]
   Eigen::RowVectorXf mean;
   Eigen::MatrixXf gram;  // of one head, its lower triangle
   std::vector<float> weights;
@@ -72,7 +79,7 @@ void add_query(const HostStates& states, std::size_t head, std::size_t i, const 
   Rows& work = space.features_of;
   for (std::size_t n = 0; n < count; ++n)
     weights[n] = states.features(head, i, first + n, work.row(static_cast<Eigen::Index>(n)).data());
-  softmax(weights, rule);
+  const float sunk = softmax(weights, head, rule);
   Eigen::Index used = 0;
   space.mean.setZero();
   for (std::size_t n = 0; n < count; ++n) {
@@ -84,10 +91,28 @@ void add_query(const HostStates& states, std::size_t head, std::size_t i, const 
   }
   for (Eigen::Index n = 0; n < used; ++n)
     work.row(n) = std::sqrt(weights[static_cast<std::size_t>(n)]) * (work.row(n) - space.mean);
+  // A sink is a key whose features are 0.
+  if (sunk >= kMinWeight) work.row(used++) = -std::sqrt(sunk) * space.mean;
   space.gram.selfadjointView<Eigen::Lower>().rankUpdate(work.topRows(used).transpose());
 }
 
 }  // namespace
+
+ScoreRule score_rule(const ModelConfig& model, std::size_t layer) {
+  const AttentionConfig& attention = model.layer[layer].attention;
+  return {attention.score_scale(), attention.softcap, attention.window};
+}
+
+void read_sinks(std::span<ScoreRule> rules, std::span<const std::size_t> layers, const ModelConfig& model,
+                const ModelSource* source) {
+  for (std::size_t n = 0; n < rules.size(); ++n) {
+    if (!model.layer[layers[n]].attention.sinks) continue;
+    if (source == nullptr)
+      throw Error(ErrorCode::kUsage, "--capture",
+                  "found states of a model with attention sinks, expected --model, which holds the sinks");
+    rules[n].sinks = source->tensors().vector(TensorRole::kSinks, layers[n]);
+  }
+}
 
 void AttentionPairs::add(DeviceMemory& device, const DocumentStates& states, const RopeTable& table,
                          const ScoreRule& rule, TensorView<double, 3> gram, std::span<double> mass) {

@@ -5,22 +5,26 @@
 #include <vector>
 
 #include "core/tensor_view.h"
-#include "model/config.h"
+#include "model/model.h"
 #include "states/state_source.h"
 
 namespace kvs::inline calibrate {
 
 /// How a layer's scores become attention weights.
 struct ScoreRule {
-  float scale = 1;         // multiplies q·k
-  float softcap = 0;       // above 0: scaled scores s become softcap · tanh(s / softcap)
-  std::size_t window = 0;  // a query reads only the last `window` positions, including its own; 0: all
+  float scale = 1;                // multiplies q·k
+  float softcap = 0;              // above 0: scaled scores s become softcap · tanh(s / softcap)
+  std::size_t window = 0;         // a query reads only the last `window` positions, including its own; 0: all
+  std::vector<float> sinks = {};  // [query_head]: logits of keys without a value; or empty
 };
 
-inline ScoreRule score_rule(const ModelConfig& model, std::size_t layer) {
-  const AttentionConfig& attention = model.layer[layer].attention;
-  return {attention.score_scale(), attention.softcap, attention.window};
-}
+/// Returns the rule of a layer, without sinks.
+ScoreRule score_rule(const ModelConfig& model, std::size_t layer);
+/// Reads the sinks of the layers that have some. @param rules  [layer of `layers`]
+/// @param source  nullptr: a capture's states without the model's weights
+/// @throws Error kUsage for sinks without a model, and like ModelTensors.
+void read_sinks(std::span<ScoreRule> rules, std::span<const std::size_t> layers, const ModelConfig& model,
+                const ModelSource* source);
 
 /// Sums over the pairs of query and key of a text, each weighted by the attention between them.
 struct AttentionPairs {

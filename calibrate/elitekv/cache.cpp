@@ -112,7 +112,8 @@ class EliteProducts {
     const bool biased = !layer.key_bias.empty() || !layer.value_bias.empty();
     expand = make_weight(*backend, rows, width(), biased ? bias : std::vector<float>());
     for (std::size_t head = 0; head < geometry.kv_heads; ++head) {
-      // The softmax does not depend on a key's bias, which adds the same value to all scores of a query.
+      // The softmax does not depend on a key's bias, which adds the same value to all scores of a query; there are no
+      // sinks (attend_rows_of).
       std::vector<float> transposed(width() * head_dim);
       for (std::size_t channel = 0; channel < head_dim; ++channel)
         for (std::size_t i = 0; i < width(); ++i)
@@ -138,6 +139,7 @@ void project_queries(const LayerStates& states, const EliteProducts& products) {
   states.backend.linear(states.x, *products.query, rows.view(), false);
   const BackendView<float, 4> none(std::span<float>(), {members, 0, tokens, head_dim});
   states.backend.split_heads(rows.view(), states.q, none, none);
+  if (!states.query_factors.empty()) states.backend.scale_tokens(states.q, states.query_factors);
 }
 
 void rotate_elite(const LayerStates& states, const BackendView<float, 4>& x,
@@ -192,7 +194,8 @@ class EliteCache final : public LayerCache {
  private:
   void attend_rows_of(LayerStates& states, const StoredRows& past, const BackendView<float, 4>& own,
                       const Operand& out) const {
-    const bool few = past.count > 0 && states.tokens() <= kAbsorbed && states.members() == 1;
+    // The latent form leaves biases out of scores and sums: it holds for weights that sum to 1.
+    const bool few = past.count > 0 && states.tokens() <= kAbsorbed && states.members() == 1 && states.sinks.empty();
     if (few && products_->width() <= states.backend.max_head_dim()) {
       attend_latent(states, past, own, out);
     } else {

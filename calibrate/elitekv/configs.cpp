@@ -7,6 +7,7 @@
 #include "calibrate/elitekv/config.h"
 #include "calibrate/elitekv/obstacles.h"
 #include "calibrate/elitekv/series.h"
+#include "calibrate/method.h"
 #include "core/error.h"
 #include "states/live_source.h"
 

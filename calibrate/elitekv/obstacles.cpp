@@ -1,11 +1,14 @@
 #include "calibrate/elitekv/obstacles.h"
 
-#include "core/error.h"
+#include <algorithm>
+
+#include "calibrate/common/norm_order.h"
 
 namespace kvs::inline calibrate {
 
 std::string ropelite_obstacle(const ModelConfig& model) {
   if (model.unrotated_layers() > 0) return unrotated_text(model);
+  if (const std::string obstacle = norm_order_obstacle(model); !obstacle.empty()) return obstacle;
   return model.chunks() > 0 ? std::string() : "the model rotates no channel";
 }
 
@@ -16,15 +19,13 @@ std::string disjoint_obstacle(const ModelConfig& model) {
 }
 
 std::string factor_obstacle(const ModelConfig& model) {
-  if (model.arithmetic.qk_norm == QkNorm::kNone) return {};
-  return "found a model that normalises its keys after their projection (" + model.architecture +
-         ": QK-norm), expected one whose keys are linear in the layer's input: low-rank factors of W_k are not defined "
+  const bool limited =
+      std::ranges::any_of(model.layer, [](const LayerConfig& each) { return each.attention.clip > 0; });
+  if (model.arithmetic.qk_norm == QkNorm::kNone && !limited) return {};
+  return "found a model that " + std::string(limited ? "limits" : "normalises") + " its keys after their projection (" +
+         model.architecture + (limited ? ": clip_qkv" : ": QK-norm") +
+         "), expected one whose keys are linear in the layer's input: low-rank factors of W_k are not defined "
          "for it, RoPElite alone is";
-}
-
-void refuse_obstacle(const std::string& obstacle, std::string_view part, const ModelConfig& model) {
-  if (!obstacle.empty())
-    throw Error(ErrorCode::kUnsupported, model.name, "not possible with " + std::string(part) + ": " + obstacle);
 }
 
 }  // namespace kvs::inline calibrate

@@ -5,6 +5,7 @@
 #include "calibrate/budget/size.h"
 #include "calibrate/elitekv/factors.h"
 #include "calibrate/elitekv/obstacles.h"
+#include "calibrate/method.h"
 #include "core/error.h"
 
 namespace kvs::inline calibrate {

@@ -35,6 +35,12 @@ EliteSearchPlan search_plan(const ModelConfig& model, double most) {
   return plan;
 }
 
+EliteSearchPlan search_plan_of(const ModelSource& source, double most) {
+  EliteSearchPlan plan = search_plan(source.config(), most);
+  read_sinks(plan.rules, plan.geometry.layers, source.config(), &source);
+  return plan;
+}
+
 EliteConfig planned(const EliteSearchPlan& plan) {
   EliteConfig config;
   config.layers = plan.geometry.layers;
@@ -55,7 +61,7 @@ EliteSeries::EliteSeries(const ModelSource& source, Decoder& decoder, Calibratio
       ops_(ops),
       fitted_(fitted),
       held_(held),
-      plan_(search_plan(source.config(), most)),
+      plan_(search_plan_of(source, most)),
       search_(plan_, ops, states, states) {}
 
 void EliteSeries::search(const FactorProgress& progress) {

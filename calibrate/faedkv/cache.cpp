@@ -56,6 +56,7 @@ class FaedkvCache final : public LayerCache {
       : options_(options), spectrum_(options.chunks, options.kept, options.kept_v) {}
 
   void attend(LayerStates& states, const Operand& out) override {
+    if (options_.before_rope) turn_later(states);
     if (!ages()) return attend_together(states, out);
     for_each_token(states, out, [&](LayerStates& token, const Operand& row) { attend_together(token, row); });
   }
@@ -118,7 +119,8 @@ class FaedkvCache final : public LayerCache {
                                          .v = states.v,
                                          .past = rows_.held(),
                                          .scale = states.scale,
-                                         .softcap = states.softcap},
+                                         .softcap = states.softcap,
+                                         .sinks = states.sinks},
                                         spectrum_.view(), out);
     } else {
       attend_rows(states, in_order(states.backend).held(), out);

@@ -100,8 +100,9 @@ class TransformCache final : public LayerCache {
     }
   }
 
-  /// Returns true if the codes are read directly: by a single token that reads all of them.
+  /// Returns true if the codes are read directly: by a single token that reads all of them, with weights that sum to 1.
   bool reads_codes(const LayerStates& states) const noexcept {
+    if (!states.sinks.empty()) return false;
     return codes_->attends() && codes_->count() > 0 && states.tokens() == 1 && window_ == 0 && products_->recent > 0;
   }
 

@@ -214,6 +214,7 @@ TransformMoments transform_moments(const ModelSource& source, const TransformGeo
       Eigen::Map<Rows>(&grams[head * head_dim * head_dim], index(head_dim), index(head_dim)) = part.transpose() * part;
     }
   }
+  read_sinks(rules, geometry.layers, model, &source);
   return {geometry, std::move(rules), std::move(outputs)};
 }
 

@@ -1,5 +1,6 @@
 #include "calibrate/method.h"
 
+#include "calibrate/common/norm_order.h"
 #include "calibrate/transform/config.h"
 
 namespace kvs::inline calibrate {
@@ -19,6 +20,7 @@ constinit const Method kTransformMethod{
     .summary = "every token, keys and values in a joint KLT basis, coded under one budget of bits",
     .prefill = Prefill::kNone,
     .takes_kv_type = false,
+    .obstacle = norm_order_obstacle,
     .check = check_transform,
     .check_tensors = check_transform_tensors,
     .priority = 1,

@@ -3,6 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/error.h"
@@ -38,16 +39,18 @@ struct HeadCosts {
   double weight = 0;  // Σ p²
 };
 
-/// Returns weights of causal attention, [query, key].
-Rows attention_weights(const Rows& q, const Rows& k, const ScoreRule& rule) {
+/// Returns weights of causal attention, [query, key]. With a sink those of a query sum to less than 1.
+Rows attention_weights(const Rows& q, const Rows& k, std::size_t query_head, const ScoreRule& rule) {
+  const float sink = rule.sinks.empty() ? -std::numeric_limits<float>::infinity() : rule.sinks[query_head];
   Rows p = rule.scale * (q * k.transpose());
   if (rule.softcap > 0) p = rule.softcap * (p / rule.softcap).array().tanh();
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     const Eigen::Index window = static_cast<Eigen::Index>(rule.window),
                        first = window > 0 ? std::max<Eigen::Index>(0, i + 1 - window) : 0, count = i + 1 - first;
     auto seen = p.row(i).segment(first, count).array();
-    seen = (seen - seen.maxCoeff()).exp().eval();
-    seen /= seen.sum();
+    const float most = std::max(seen.maxCoeff(), sink);
+    seen = (seen - most).exp().eval();
+    seen /= seen.sum() + std::exp(sink - most);
     p.row(i).head(first).setZero();
     p.row(i).tail(p.cols() - first - count).setZero();
   }
@@ -56,9 +59,10 @@ Rows attention_weights(const Rows& q, const Rows& k, const ScoreRule& rule) {
 
 /// @param q, k, v  [token, head_dim], q and k rotated
 /// @param near  number of keys, including its own, that a query reads before they are coded
-HeadCosts head_costs(const Rows& q, const Rows& k, const Rows& v, const Rows& output, const ScoreRule& rule,
-                     const Angles& angles, const std::vector<std::size_t>& keys, std::size_t sinks, std::size_t near) {
-  Rows p = attention_weights(q, k, rule);
+HeadCosts head_costs(const Rows& q, const Rows& k, const Rows& v, const Rows& output, std::size_t query_head,
+                     const ScoreRule& rule, const Angles& angles, const std::vector<std::size_t>& keys,
+                     std::size_t sinks, std::size_t near) {
+  Rows p = attention_weights(q, k, query_head, rule);
   const Rows o = p * v, v_output = v * output, o_output = o * output;
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     const Eigen::Index count = std::min(i + 1, index(near));
@@ -157,8 +161,8 @@ void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& sta
     const std::size_t kv = head / geometry_.group();
     const Eigen::Map<const DoubleRows> output(outputs_[n].data() + head * head_dim * head_dim, index(head_dim),
                                               index(head_dim));
-    costs[head] = head_costs(q[head], k[kv], v[kv], output.cast<float>(), rules_[n], angles, keys, geometry_.sinks,
-                             geometry_.recent * 3 / 2);
+    costs[head] = head_costs(q[head], k[kv], v[kv], output.cast<float>(), head, rules_[n], angles, keys,
+                             geometry_.sinks, geometry_.recent * 3 / 2);
   }
   for (std::size_t head = 0; head < heads; ++head) {
     const std::size_t at = n * heads + head;

@@ -5,6 +5,7 @@
 
 #include "calibrate/budget/size.h"
 #include "calibrate/config/config.h"
+#include "calibrate/method.h"
 #include "core/error.h"
 #include "eval/cache_quality.h"
 
@@ -96,6 +97,7 @@ void check_transform_options(const Options& options) {
 
 TransformGeometry planned_geometry(const Options& options, const ModelConfig& model, std::size_t tokens) {
   const std::size_t length = std::min(tokens, document_length(options, tokens));
+  refuse_obstacle(kTransformMethod.obstacle(model), "kvcalibrate transform", model);
   return transform_geometry(model, sinks_of(options, tokens), recent_tokens(options, length));
 }
 

@@ -19,7 +19,10 @@ std::string arithmetic_obstacle(const ModelConfig& model) {
   if (model.has_experts()) return "experts, for which the target has no place";
   if (does.parallel_residual) return "parallel residuals";
   if (does.scaled_embeddings) return "scaled embeddings";
-  if (model.layer.front().attention.softcap != 0 || model.logit_softcap != 0) return "caps of scores or logits";
+  const AttentionConfig& attention = model.layer.front().attention;
+  if (attention.sinks) return "attention sinks";
+  if (attention.temperature.scale != 0) return "a temperature of queries";
+  if (attention.softcap != 0 || model.logit_softcap != 0) return "caps of scores or logits";
   if (model.embedding_scale != 1 || model.residual_scale != 1 || model.logit_scale != 1) return "multipliers";
   if (model.ropes.size() > 1) return "RoPE of several kinds";
   return {};

@@ -18,6 +18,15 @@ void wait_for(DeviceMemory& device) {
 void rotate_at(const LayerStates& states, std::size_t first) {
   states.backend.rope(states.q, states.rope, first, RopeDirection::kForward, {});
   states.backend.rope(states.k, states.rope, first, RopeDirection::kForward, {});
+  const auto& [query_gain, key_gain, epsilon] = states.norm;
+  if (!query_gain.empty()) states.backend.norm_heads(states.q, query_gain, epsilon);
+  if (!key_gain.empty()) states.backend.norm_heads(states.k, key_gain, epsilon);
+}
+
+void turn_later(LayerStates& states) {
+  if (states.norm.key_gain.empty()) return;
+  states.backend.norm_heads(states.k, states.turned_norm.key_gain, states.norm.epsilon);
+  states.norm = {.query_gain = states.turned_norm.query_gain, .epsilon = states.norm.epsilon};
 }
 
 void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass) {
@@ -28,7 +37,8 @@ void attend_rows(const LayerStates& states, const PastKv& past, const Operand& o
                             .scale = states.scale,
                             .window = states.window,
                             .softcap = states.softcap,
-                            .mass = mass},
+                            .mass = mass,
+                            .sinks = states.sinks},
                            out);
 }
 

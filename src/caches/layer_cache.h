@@ -5,11 +5,18 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/backend.h"
 
 namespace kvs::inline caches {
+
+/// The RMS norms that follow RoPE, over each head's channels.
+struct RotatedNorm {
+  BackendView<const float, 1> query_gain = {}, key_gain = {};  // [head_dim], or empty: none
+  float epsilon = 0;
+};
 
 /// The states of one layer's new tokens after the projections (with biases and QK-norm). The views are mutable: the
 /// layer continues with the written values.
@@ -21,16 +28,24 @@ struct LayerStates {
   Operand x;  // [member · token, d_model] input of q_proj, k_proj, v_proj, after the layer's norm; read only
   BackendView<float, 4> q;     // [member, query_head, token, head_dim]
   BackendView<float, 4> k, v;  // [member, kv_head, token, head_dim]
-  float scale = 1;             // these three as in AttentionInput
+  float scale = 1;             // these four as in AttentionInput
   std::size_t window = 0;
   float softcap = 0;
+  BackendView<const float, 1> sinks = {};
+  std::span<const float> query_factors = {};  // [token] that q was multiplied by, or empty
+  RotatedNorm norm = {};                      // of a model that normalises rotated queries and keys
+  RotatedNorm turned_norm = {};               // used by turn_later()
 
   std::size_t members() const noexcept { return q.extent(0); }
   std::size_t tokens() const noexcept { return q.extent(2); }
 };
 
-/// Rotates q and k as tokens at positions `first`, `first` + 1, ….
+/// Rotates q and k as tokens at positions `first`, `first` + 1, …, and normalises them if the model does so after RoPE.
 void rotate_at(const LayerStates& states, std::size_t first);
+/// For caches that rotate keys after storing them, or undo the rotation: in a model with norms after RoPE, normalises
+/// the keys now, without their gain, which multiplies the queries instead. RMS norms commute with rotations, so the
+/// scores are the same.
+void turn_later(LayerStates& states);
 /// Writes to `out` the attention of the states' queries over `past` and over their own keys and values, all rotated.
 /// @param mass  empty, or written: AttentionInput::mass
 void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass = {});

@@ -48,6 +48,7 @@ void SlotCache::attend(LayerStates& states, const Operand& out) {
   if (rows_.count() + states.tokens() > options_.cache_size)
     throw Error(ErrorCode::kInternal, "cache", "more tokens at once than there are free slots");
   const std::size_t first = options_.slots ? rows_.count() : states.first_position;
+  if (options_.slots) turn_later(states);
   if (options_.slots) see(states);
   if (!turns_when_read()) rotate_at(states, first);
   if (!options_.slots) see(states);

@@ -35,6 +35,7 @@ void for_each_token(LayerStates& states, const Operand& out,
     token.first_position = states.first_position + t;
     token.x = operand_rows(backend, states.x, t, 1);
     token.q = token_of(q, t);
+    if (!states.query_factors.empty()) token.query_factors = states.query_factors.subspan(t, 1);
     token.k = token_of(k, t);
     token.v = token_of(v, t);
     attend(token, operand_rows(backend, out, t, 1));

@@ -36,6 +36,7 @@ namespace {
 class PrefixLayer final : public LayerCache {
  public:
   void attend(LayerStates& states, const Operand& out) override {
+    turn_later(states);  // filter() may undo the rotation
     rotate_at(states, states.first_position);
     if (own_.count() == 0) {
       attend_rows(states, {}, out);

@@ -29,6 +29,7 @@ enum class TensorRole : std::uint8_t {
   kValue,
   kQueryNorm,
   kKeyNorm,
+  kSinks,  // logits of the attention's sinks
   kOutput,
   kAttentionOutputNorm,
   kFeedForwardNorm,
@@ -46,7 +47,7 @@ enum class TensorRole : std::uint8_t {
   kExpertUp,
   kExpertDown
 };
-inline constexpr std::size_t kTensorRoles = 28, kExpertRoles = 3;
+inline constexpr std::size_t kTensorRoles = 29, kExpertRoles = 3;
 constexpr bool is_of_expert(TensorRole role) noexcept { return role >= TensorRole::kExpertGate; }
 
 /// The quantity that determines an extent of a tensor's shape.
@@ -59,6 +60,7 @@ enum class TensorAxis : std::uint8_t {
   kFeedForward,
   kChunks,
   kHeadDim,
+  kQueryHeads,
   kOne,
   kExperts,
   kExpertWidth,
@@ -68,9 +70,10 @@ enum class TensorAxis : std::uint8_t {
 /// When a tensor has a bias: never, always, or depending on a switch of the config.
 enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kOutput, kFeedForward };
 
-/// One tensor of an architecture. Names lack their ending; the first "{}" represents the layer, the second the expert.
-/// A tensor of the experts whose name has no second "{}" holds all experts: [expert, row, column]. Adjacent rows of the
-/// table with the same name in a format are parts of one stored tensor, in the table's order.
+/// One tensor of an architecture. Names lack their ending; the first "{}" represents the layer, the second the expert,
+/// or the head of a gain that has a vector for each head. A tensor of the experts whose name has no second "{}" holds
+/// all experts: [expert, row, column]. Adjacent rows of the table with the same name in a format are parts of one
+/// stored tensor, in the table's order.
 struct TensorSpec {
   TensorRole role;
   std::string_view hf, gguf;  // empty: the format has no such tensor
@@ -80,6 +83,9 @@ struct TensorSpec {
   std::string_view hf_other = {};  // name in other versions of Transformers
   std::string_view hf_ending = ".weight", gguf_ending = ".weight";
   bool hf_transposed = false;  // a tensor of all experts is [expert, column, row] in Hugging Face files
+  std::string_view hf_bias_ending = ".bias";
+  bool alternating = false;      // the rows of a stored tensor's parts alternate
+  bool sequential_only = false;  // models with a parallel residual lack it
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
@@ -120,12 +126,16 @@ struct ConfigKeys {
   bool attention_bias_default = false;
   std::string_view output_bias = {};  // switch of BiasGroup::kOutput
   bool output_bias_default = false;
-  std::string_view qk_norm = {};   // switch of the row's QK-norm; in GGUF its tensors decide
+  std::string_view qk_norm = {};  // switch of the row's QK-norm; in GGUF its tensors decide
+  bool qk_norm_default = false;
   std::string_view mlp_bias = {};  // switch of BiasGroup::kFeedForward
   bool mlp_bias_default = false;
   std::string_view logit_scale = {};  // key of ModelConfig::logit_scale
   float logit_scale_default = 1;
-  bool multipliers = false;  // attention_, embedding_ and residual_multiplier, logits_scaling; defaults 1
+  bool multipliers = false;        // attention_, embedding_ and residual_multiplier, logits_scaling; defaults 1
+  std::string_view clip = {};      // key of AttentionConfig::clip
+  bool query_temperature = false;  // llama_4_scaling_beta of rope_parameters
+  bool sinks = false;              // AttentionConfig::sinks
   std::string_view parallel_residual = {};  // switch; the row's arithmetic holds its default
   std::string_view window_pattern = {};     // overrides the row's period of WindowRule::kPattern
   std::string_view attention_scalar = {};   // scores are divided by its square root; empty: by that of head_dim
@@ -144,6 +154,7 @@ struct ConfigKeys {
 struct ExpertLayers {
   ExpertsConfig experts;
   std::vector<bool> sparse;
+  std::vector<std::size_t> chosen = {};  // experts per token; empty: as `experts` says
 };
 
 /// How a family with experts states them.
@@ -186,6 +197,8 @@ const Architecture& architecture_of_hf_class(std::string_view hf_class, std::str
 const Architecture& architecture_of_model_type(std::string_view model_type, std::string_view where);
 /// Like architecture_of_model_type(), but returns nullptr if the type is not supported.
 const Architecture* find_model_type(std::string_view model_type) noexcept;
+/// Returns the row with this name, or nullptr.
+const Architecture* find_architecture_named(std::string_view name) noexcept;
 const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where);
 
 /// Returns `name` with its first "{}" replaced by `number`.

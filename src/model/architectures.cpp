@@ -8,11 +8,12 @@ namespace kvs::inline model {
 
 namespace {
 
-constexpr std::array kArchitectures{&kLlama,     &kMistral,    &kQwen2,   &kQwen3,   &kGemma2,     &kGemma3,
-                                    &kPhi3,      &kOlmo2,      &kGptNeox, &kCohere2, &kErnie45,    &kErnie45Moe,
-                                    &kExaone4,   &kGlm4,       &kGlm4Moe, &kGranite, &kGraniteMoe, &kInternLm3,
-                                    &kMiniMaxM2, &kMixtral,    &kOlmo3,   &kPhi,     &kQwen2Moe,   &kQwen3Moe,
-                                    &kQwen3Vl,   &kQwen3VlMoe, &kSeedOss, &kSmolLm3, &kStableLm,   &kStarcoder2};
+constexpr std::array kArchitectures{&kLlama,        &kMistral,    &kQwen2,     &kQwen3,     &kGemma2,     &kGemma3,
+                                    &kPhi3,         &kOlmo2,      &kGptNeox,   &kCohere2,   &kErnie45,    &kErnie45Moe,
+                                    &kExaone4,      &kGlm4,       &kGlm4Moe,   &kGptOss,    &kGranite,    &kGraniteMoe,
+                                    &kHunyuanDense, &kHunyuanMoe, &kInternLm3, &kMiniMaxM2, &kMinistral3, &kMixtral,
+                                    &kOlmo3,        &kOlmoe,      &kPhi,       &kQwen2Moe,  &kQwen3Moe,   &kQwen3Vl,
+                                    &kQwen3VlMoe,   &kSeedOss,    &kSmolLm3,   &kStableLm,  &kStarcoder2};
 
 const Architecture& find_architecture(std::string_view Architecture::*field, std::string_view wanted,
                                       std::string_view where) {
@@ -41,6 +42,11 @@ const Architecture& architecture_of_model_type(std::string_view model_type, std:
 
 const Architecture* find_model_type(std::string_view model_type) noexcept {
   const auto* row = std::ranges::find(kArchitectures, model_type, &Architecture::model_type);
+  return row == kArchitectures.end() ? nullptr : *row;
+}
+
+const Architecture* find_architecture_named(std::string_view name) noexcept {
+  const auto* row = std::ranges::find(kArchitectures, name, &Architecture::name);
   return row == kArchitectures.end() ? nullptr : *row;
 }
 

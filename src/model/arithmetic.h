@@ -8,7 +8,8 @@ namespace kvs::inline model {
 
 enum class NormKind : std::uint8_t { kRms, kLayer };
 
-/// Normalisation of queries and keys before RoPE: none, over each head's channels, or over all heads of a token.
+/// Normalisation of queries and keys: none, over each head's channels, or over all heads of a token. Its kind is that
+/// of the other norms; a LayerNorm of heads may have gains of each head.
 enum class QkNorm : std::uint8_t { kNone, kHead, kRow };
 
 /// The computation of a family's layers apart from geometry and constants. Part of a row of the architecture table.
@@ -16,7 +17,8 @@ struct Arithmetic {
   NormKind norm = NormKind::kRms;  // kLayer: with a bias
   bool input_norms = true;         // norms of the inputs of both blocks
   bool output_norms = false;       // norms of each block's output before it is added to the residual stream (RMS only)
-  QkNorm qk_norm = QkNorm::kNone;  // RMS, with a learned gain
+  QkNorm qk_norm = QkNorm::kNone;
+  bool norms_after_rope = false;  // QkNorm follows RoPE, kHead and RMS only
   Activation activation = Activation::kSilu;
   bool gated = true;               // feed-forward: activation(gate) · up; otherwise activation(up)
   bool parallel_residual = false;  // both blocks read the same residual stream

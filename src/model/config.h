@@ -12,6 +12,16 @@
 
 namespace kvs::inline model {
 
+/// The factor of the query at position p: 1 + scale · ln(1 + ⌊p / length⌋).
+struct QueryTemperature {
+  float scale = 0;  // 0: none
+  std::size_t length = 1;
+
+  float at(std::size_t position) const noexcept {
+    return 1 + scale * static_cast<float>(std::log(1.0 + static_cast<double>(position / length)));
+  }
+};
+
 /// The attention of one layer.
 struct AttentionConfig {
   std::size_t query_heads = 0, kv_heads = 0, head_dim = 0;
@@ -19,6 +29,9 @@ struct AttentionConfig {
   std::size_t rope = 0;    // kind: index of ModelConfig::ropes
   float scale = 0;         // multiplies q·k; 0: 1 / sqrt(head_dim)
   float softcap = 0;       // 0: none (AttentionInput)
+  float clip = 0;          // limit of |q|, |k| and |v| before RoPE, after QkNorm; 0: none
+  bool sinks = false;      // a learned logit per query head (AttentionInput)
+  QueryTemperature temperature = {};
 
   /// Returns the number of query heads that read one KV head.
   std::size_t group() const noexcept { return query_heads / kv_heads; }
@@ -40,6 +53,7 @@ struct ExpertsConfig {
   std::size_t shared_d_ff = 0;        // of the expert that every token goes through; 0: none
   Scores scores = Scores::kSoftmax;   // of the router's logits, over all experts
   bool normalised = false;            // the weights of the chosen experts are divided by their sum
+  SwigluClamp clamp = {};             // limit 0: the experts have the family's activation
   float scale = 1;                    // multiplies the weights
   /// Experts are chosen from the best `chosen_groups` of `groups` groups, by the sum of a group's two largest scores.
   std::size_t groups = 1, chosen_groups = 1;

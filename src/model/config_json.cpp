@@ -6,20 +6,23 @@ namespace kvs::inline model {
 namespace {
 
 Json arithmetic_json(const Arithmetic& arithmetic) {
-  const auto& [norm, input_norms, output_norms, qk_norm, activation, gated, parallel_residual, scaled_embeddings] =
-      arithmetic;
-  return {norm, input_norms, output_norms, qk_norm, activation, gated, parallel_residual, scaled_embeddings};
+  const auto& [norm, input_norms, output_norms, qk_norm, norms_after_rope, activation, gated, parallel_residual,
+               scaled_embeddings] = arithmetic;
+  return {norm,       input_norms, output_norms,      qk_norm,          norms_after_rope,
+          activation, gated,       parallel_residual, scaled_embeddings};
 }
 
 Json layer_json(const LayerConfig& layer) {
-  const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap] = layer.attention;
+  const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap, clip, sinks, temperature] =
+      layer.attention;
   const auto& [d_ff, experts] = layer.feed_forward;
-  const auto& [count, chosen, expert_d_ff, shared_d_ff, scores, normalised, scale_of_experts, groups, chosen_groups] =
-      experts;
-  Json json{query_heads, kv_heads, head_dim, window, rope, scale, softcap, d_ff};
+  const auto& [count, chosen, expert_d_ff, shared_d_ff, scores, normalised, clamp, scale_of_experts, groups,
+               chosen_groups] = experts;
+  Json json{query_heads, kv_heads,          head_dim,           window, rope, scale, softcap,
+            clip,        temperature.scale, temperature.length, sinks,  d_ff};
   if (count > 0)
-    json.push_back(
-        {count, chosen, expert_d_ff, shared_d_ff, scores, normalised, scale_of_experts, groups, chosen_groups});
+    json.push_back({count, chosen, expert_d_ff, shared_d_ff, scores, normalised, clamp.alpha, clamp.limit,
+                    scale_of_experts, groups, chosen_groups});
   return json;
 }
 

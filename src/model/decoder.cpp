@@ -66,6 +66,10 @@ struct Decoder::ForwardPass {
   void normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out);
   void add_to_residual(const Operand& x, const Weight& weight, const NormWeights& norm,
                        const BackendView<float, 2>& residual);
+  bool changes_states(std::size_t layer) const;
+  void norm_heads(const BackendView<float, 4>& states, const NormWeights& norm);
+  void change_states(LayerStates& states, const LayerWeights& weights);
+  void set_rotated_norms(LayerStates& states, const LayerWeights& weights) const;
   template <class Input>
   void set_score_options(Input& input, std::size_t layer) const;
   void keep_last_rows(const ResidualStream& hidden, const BackendView<float, 2>& kept);
@@ -74,11 +78,12 @@ struct Decoder::ForwardPass {
   const Model& model;
   Backend& backend;
   const ModelConfig& config;
-  Scratch normed;   // operand [rows, d_model]: the input of qkv, gate_up or the head
-  Scratch wide;     // f32 [slab, (H + 2G)·d], or [slab, d_model] before an output norm
-  Scratch q, k, v;  // f32, head-major, if a hook, a cache or a norm needs them
-  Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
-  Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
+  Scratch normed;                    // operand [rows, d_model]: the input of qkv, gate_up or the head
+  Scratch wide;                      // f32 [slab, (H + 2G)·d], or [slab, d_model] before an output norm
+  Scratch q, k, v;                   // f32, head-major, if a hook, a cache or a norm needs them
+  Scratch mixed;                     // operand [rows, H·d] or [slab, d_ff]
+  Scratch last;                      // f32 [layer of the call · member, d_model]: the last token after each layer
+  std::vector<float> query_factors;  // [token] of the current layer
   SparseBlock sparse;
 };
 
@@ -117,9 +122,41 @@ void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x
   }
 }
 
+/// Returns true if the states of a layer change between the projections and RoPE, or between RoPE and the attention.
+bool Decoder::ForwardPass::changes_states(std::size_t layer) const {
+  const AttentionConfig& attention = config.layer[layer].attention;
+  return config.arithmetic.qk_norm != QkNorm::kNone || attention.clip > 0 || attention.temperature.scale != 0;
+}
+
+void Decoder::ForwardPass::norm_heads(const BackendView<float, 4>& states, const NormWeights& norm) {
+  if (config.arithmetic.norm == NormKind::kLayer)
+    backend.layer_norm_heads(states, norm.gain.view(), norm.bias.view(), config.norm_epsilon);
+  else
+    backend.norm_heads(states, norm.gain.view(), config.norm_epsilon);
+}
+
+/// Makes the states before RoPE of the projections. The temperature of a query is a factor that RoPE keeps, so that the
+/// scores of these states are the layer's.
+void Decoder::ForwardPass::change_states(LayerStates& states, const LayerWeights& weights) {
+  const AttentionConfig& attention = config.layer[states.layer].attention;
+  if (config.arithmetic.qk_norm != QkNorm::kNone && !config.arithmetic.norms_after_rope) {
+    norm_heads(states.q, weights.query_norm);
+    norm_heads(states.k, weights.key_norm);
+  }
+  if (attention.clip > 0)
+    for (const BackendView<float, 4>& each : {states.q, states.k, states.v}) backend.clamp(each, attention.clip);
+  if (attention.temperature.scale == 0) return;
+  query_factors.resize(states.tokens());
+  for (std::size_t token = 0; token < query_factors.size(); ++token)
+    query_factors[token] = attention.temperature.at(states.first_position + token);
+  backend.scale_tokens(states.q, query_factors);
+  states.query_factors = query_factors;
+}
+
 template <class Input>
 void Decoder::ForwardPass::set_score_options(Input& input, std::size_t layer) const {
   const AttentionConfig& attention = config.layer[layer].attention;
+  input.sinks = model.layer(layer).sinks.view();
   input.scale = attention.score_scale();
   input.window = attention.window;
   input.softcap = attention.softcap;
@@ -143,6 +180,14 @@ void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_
           });
 }
 
+/// Passes on the norms that follow RoPE.
+void Decoder::ForwardPass::set_rotated_norms(LayerStates& states, const LayerWeights& weights) const {
+  if (!config.arithmetic.norms_after_rope) return;
+  const float epsilon = config.norm_epsilon;
+  states.norm = {weights.query_norm.gain.view(), weights.key_norm.gain.view(), epsilon};
+  states.turned_norm = {weights.turned_norm.query_gain.view(), weights.turned_norm.key_gain.view(), epsilon};
+}
+
 /// Like attend_fused(), with the states in memory for the hook and the cache.
 void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size_t layer, const Operand& x,
                                          const Operand& attended, StateHook* hook, Cache* cache) {
@@ -160,11 +205,9 @@ void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size
     backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
                         member_range(states.v, first, count));
   });
-  if (config.arithmetic.qk_norm != QkNorm::kNone) {
-    backend.norm_heads(states.q, weights.query_norm.gain.view(), config.norm_epsilon);
-    backend.norm_heads(states.k, weights.key_norm.gain.view(), config.norm_epsilon);
-  }
+  change_states(states, weights);
   set_score_options(states, layer);
+  set_rotated_norms(states, weights);
   if (hook != nullptr) hook->before_rope(states);
   if (cache != nullptr) return cache->layer(layer).attend(states, attended);
   rotate_at(states, hidden.first_position);
@@ -179,7 +222,7 @@ void Decoder::ForwardPass::attend(const ResidualStream& hidden, std::size_t laye
   const Operand x = normed.operand(rows, config.d_model);
   normalise(residual, weights.attention_norm, x);
   const Operand attended = mixed.operand(rows, config.query_heads() * config.head_dim());
-  if (hook == nullptr && cache == nullptr && config.arithmetic.qk_norm == QkNorm::kNone) {
+  if (hook == nullptr && cache == nullptr && !changes_states(layer)) {
     attend_fused(hidden, layer, x, attended);
   } else {
     attend_stored(hidden, layer, x, attended, hook, cache);

@@ -75,7 +75,10 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
   const ConfigKeys& keys = row.keys;
   config.arithmetic = row.arithmetic;
   config.arithmetic.activation = hf_activation(root, row);
-  if (!keys.qk_norm.empty() && !flag(root, keys.qk_norm)) config.arithmetic.qk_norm = QkNorm::kNone;
+  if (!keys.qk_norm.empty() && !flag(root, keys.qk_norm, keys.qk_norm_default)) {
+    config.arithmetic.qk_norm = QkNorm::kNone;
+    config.arithmetic.norms_after_rope = false;
+  }
   config.arithmetic.parallel_residual = flag(root, keys.parallel_residual, row.arithmetic.parallel_residual);
   config.logit_softcap = softcap(root, keys.logit_softcap, keys.logit_softcap_default);
   if (!keys.logit_scale.empty()) config.logit_scale = multiplier(root, keys.logit_scale, keys.logit_scale_default);
@@ -83,6 +86,15 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
   config.embedding_scale = multiplier(root, "embedding_multiplier");
   config.residual_scale = multiplier(root, "residual_multiplier");
   config.logit_scale = 1 / multiplier(root, "logits_scaling");
+}
+
+/// Source: get_llama_4_attn_scale() in Transformers, which has no defaults.
+QueryTemperature parse_temperature(const JsonCursor& root) {
+  const JsonCursor rope = root.at(root.has("rope_scaling") ? "rope_scaling" : "rope_parameters");
+  constexpr std::string_view kBeta = "llama_4_scaling_beta";
+  return {.scale = rope.at(kBeta).real() == 0 ? 0 : static_cast<float>(rope.at(kBeta).positive_f32()),
+          .length = hf_count(rope, "original_max_position_embeddings", kMaxContext,
+                             hf_count(root, "max_position_embeddings", kMaxContext, kMaxContext))};
 }
 
 /// Reads what the attention of all layers has in common.
@@ -100,6 +112,9 @@ AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row,
   }
   if (keys.multipliers) attention.scale = multiplier(root, "attention_multiplier");
   attention.softcap = softcap(root, keys.attention_softcap, keys.attention_softcap_default);
+  if (!keys.clip.empty() && root.has(keys.clip)) attention.clip = static_cast<float>(root.at(keys.clip).positive_f32());
+  attention.sinks = keys.sinks;
+  if (keys.query_temperature) attention.temperature = parse_temperature(root);
   return attention;
 }
 
@@ -113,9 +128,18 @@ void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& 
     const ExpertLayers all = row.experts->read(root, layers);
     for (std::size_t layer = 0; layer < layers; ++layer)
       if (all.sparse[layer]) config.layer[layer].feed_forward.experts = all.experts;
+    for (std::size_t layer = 0; layer < all.chosen.size(); ++layer)
+      if (all.sparse[layer]) config.layer[layer].feed_forward.experts.chosen = all.chosen[layer];
   }
   const std::vector<std::size_t> windows = hf_windows(root, row, layers);
   for (std::size_t layer = 0; layer < layers; ++layer) config.layer[layer].attention.window = windows[layer];
+}
+
+/// Gives a config without RoPE's parameters those of its class.
+void complete_rope(const Architecture& row, Json& language) {
+  for (const char* const key : {"rope_parameters", "rope_scaling"})
+    if (language.contains(key) && !language.at(key).is_null()) return;
+  if (!row.rope.unsaid.empty()) language["rope_parameters"] = parse_json(row.rope.unsaid, row.name);
 }
 
 }  // namespace
@@ -126,11 +150,13 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   const JsonCursor whole(json, where);
   const Composite* composite = find_composite(whole);
   if (composite != nullptr) complete_text_config(*composite, json);
-  const JsonCursor root = composite != nullptr ? whole.at("text_config") : whole;
   ParsedConfig parsed;
   parsed.composite = composite != nullptr;
-  parsed.architecture = &find_row(root, parsed.notes);
+  const auto language = [&] { return parsed.composite ? whole.at("text_config") : whole; };
+  parsed.architecture = &find_row(language(), parsed.notes);
   const Architecture& row = *parsed.architecture;
+  complete_rope(row, parsed.composite ? json["text_config"] : json);
+  const JsonCursor root = language();
   parsed.scaled_weights = read_quantization(root, parsed.notes);
   check_hf_options(root, row, parsed.notes);
 

@@ -37,6 +37,7 @@ constexpr std::array kArithmeticKeys{ArithmeticKey{"alibi", 0},
                                      ArithmeticKey{"sliding_window", 0},
                                      ArithmeticKey{"sliding_window_pattern", 0},
                                      ArithmeticKey{"use_bidirectional_attention", 0},
+                                     ArithmeticKey{"use_cla", 0},
                                      ArithmeticKey{"use_parallel_residual", 0},
                                      ArithmeticKey{"use_qk_norm", 0},
                                      ArithmeticKey{"use_sliding_window", 0}};
@@ -139,7 +140,7 @@ bool reads(const Architecture& row, std::string_view key) {
   if (keys.multipliers && std::ranges::find(kMultipliers, key) != kMultipliers.end()) return true;
   for (const std::string_view own :
        {keys.attention_bias, keys.output_bias, keys.mlp_bias, keys.qk_norm, keys.logit_scale, keys.parallel_residual,
-        keys.window_pattern, keys.attention_scalar, keys.attention_softcap, keys.logit_softcap}) {
+        keys.clip, keys.window_pattern, keys.attention_scalar, keys.attention_softcap, keys.logit_softcap}) {
     if (!own.empty() && key == own) return true;
   }
   return false;

@@ -18,7 +18,7 @@ struct Making {
   const ModelTensors& tensors;
   std::size_t layer = 0;
   std::vector<std::string>* zero = nullptr;  // receives the names of projections whose weights are all zero
-  NormKind norm = NormKind::kRms;
+  Arithmetic arithmetic = {};
   float residual_scale = 1;  // multiplies the weights and biases of blocks' outputs
 };
 
@@ -40,7 +40,7 @@ std::unique_ptr<Weight> make_fused(const Making& making, std::span<const TensorR
   bool biased = false;
   for (const TensorRole role : roles) {
     parts.push_back(tensors.rows(role, layer, expert));
-    std::vector<float> part_bias = is_of_expert(role) ? std::vector<float>() : tensors.bias(role, layer);
+    std::vector<float> part_bias = tensors.bias(role, layer, expert);
     biased = biased || !part_bias.empty();
     part_bias.resize(parts.back().rows());
     multiply(part_bias, factor);
@@ -96,6 +96,13 @@ MlpWeights make_mlp(const Making& making, TensorRole gate, TensorRole up, Tensor
           make_fused(making, std::array{down}, making.residual_scale, expert)};
 }
 
+TurnedNorm make_turned_norm(const Making& making) {
+  std::vector<float> gain = making.tensors.vector(TensorRole::kQueryNorm, making.layer);
+  const std::vector<float> key = making.tensors.vector(TensorRole::kKeyNorm, making.layer);
+  for (std::size_t channel = 0; channel < gain.size(); ++channel) gain[channel] *= key[channel];
+  return {make_vector(making.backend, gain), make_vector(making.backend, std::vector<float>(key.size(), 1.0F))};
+}
+
 ExpertWeights make_experts(const Making& making) {
   using enum TensorRole;
   const ModelTensors& tensors = making.tensors;
@@ -115,7 +122,7 @@ LayerWeights make_layer(const Making& making) {
   using enum TensorRole;
   LayerWeights weights;
   const auto norm = [&](TensorRole role) {
-    return make_norm(making.backend, making.tensors, making.norm, role, making.layer);
+    return make_norm(making.backend, making.tensors, making.arithmetic.norm, role, making.layer);
   };
   weights.attention_norm = norm(kAttentionNorm);
   weights.feed_forward_norm = norm(kFeedForwardNorm);
@@ -123,6 +130,9 @@ LayerWeights make_layer(const Making& making) {
   weights.key_norm = norm(kKeyNorm);
   weights.attention_output_norm = norm(kAttentionOutputNorm);
   weights.feed_forward_output_norm = norm(kFeedForwardOutputNorm);
+  if (making.arithmetic.norms_after_rope) weights.turned_norm = make_turned_norm(making);
+  if (making.tensors.has(kSinks, making.layer))
+    weights.sinks = make_vector(making.backend, making.tensors.vector(kSinks, making.layer));
   weights.qkv = make_fused(making, std::array{kQuery, kKey, kValue});
   weights.output = make_fused(making, std::array{kOutput}, making.residual_scale);
   if (making.tensors.experts(making.layer) > 0)
@@ -138,6 +148,17 @@ std::size_t room_for_weights(const Backend& backend) {
   return left - left / 8;
 }
 
+/// Returns what no other device computes; "": every device computes the model.
+std::string cpu_only_part(const ModelConfig& config) {
+  const AttentionConfig& attention = config.layer.front().attention;
+  if (config.has_experts()) return "a mixture of experts";
+  if (attention.sinks) return "attention with sinks";
+  if (attention.clip > 0) return "a limit of queries, keys and values";
+  if (attention.temperature.scale != 0) return "a temperature of queries";
+  const bool layer_norm = config.arithmetic.norm == NormKind::kLayer;
+  return layer_norm && config.arithmetic.qk_norm != QkNorm::kNone ? "LayerNorm of queries and keys" : "";
+}
+
 constexpr std::size_t kTableRows = 1024;       // rows of the embedding loaded at a time
 constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 
@@ -145,8 +166,8 @@ constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 
 std::size_t LayerWeights::bytes() const noexcept {
   return attention_norm.bytes() + feed_forward_norm.bytes() + query_norm.bytes() + key_norm.bytes() +
-         attention_output_norm.bytes() + feed_forward_output_norm.bytes() + qkv->bytes() + output->bytes() +
-         mlp.bytes() + sparse.bytes();
+         turned_norm.bytes() + sinks.bytes() + attention_output_norm.bytes() + feed_forward_output_norm.bytes() +
+         qkv->bytes() + output->bytes() + mlp.bytes() + sparse.bytes();
 }
 
 std::size_t ExpertWeights::bytes() const noexcept {
@@ -195,9 +216,9 @@ struct Model::Embedding {
 Model::Model(const ModelSource& source, Backend& backend, const std::function<void(std::size_t, std::size_t)>& progress,
              std::size_t budget)
     : config_(source.config()), backend_(&backend) {
-  if (config_.has_experts() && backend.device() != "cpu")
+  if (const std::string part = cpu_only_part(config_); !part.empty() && backend.device() != "cpu")
     throw Error(ErrorCode::kUnsupported, config_.name,
-                "found a mixture of experts, which runs on the CPU only; expected --device cpu");
+                "found " + part + ", which runs on the CPU only; expected --device cpu");
   const ModelTensors& tensors = source.tensors();
   embedding_ = std::make_unique<Embedding>(backend, tensors.rows(TensorRole::kEmbedding));
   final_norm_ = make_norm(backend, tensors, config_.arithmetic.norm, TensorRole::kFinalNorm, 0, config_.logit_scale);
@@ -218,7 +239,7 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
                                            .tensors = tensors,
                                            .layer = layer,
                                            .zero = loaded_ ? nullptr : &zero_projections_,
-                                           .norm = config_.arithmetic.norm,
+                                           .arithmetic = config_.arithmetic,
                                            .residual_scale = config_.residual_scale});
         tensors.check_unchanged();
         return weights;

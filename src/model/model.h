@@ -27,6 +27,14 @@ struct NormWeights {
   std::size_t bytes() const noexcept { return gain.bytes() + bias.bytes(); }
 };
 
+/// Gains for a cache of keys that RoPE turns after they are normalised: as RMS norms and rotations commute, keys have
+/// the gain 1, and queries the product of both gains.
+struct TurnedNorm {
+  BackendTensor<float, 1> query_gain, key_gain;  // [head_dim]
+
+  std::size_t bytes() const noexcept { return query_gain.bytes() + key_gain.bytes(); }
+};
+
 /// A feed-forward network: of a dense block, of one expert, or of the shared expert.
 struct MlpWeights {
   std::unique_ptr<Weight> gate_up;  // rows: gate, up; or up alone
@@ -49,9 +57,11 @@ struct ExpertWeights {
 struct LayerWeights {
   NormWeights attention_norm, feed_forward_norm;                // [d_model], of the blocks' inputs
   NormWeights query_norm, key_norm;                             // [head_dim] or [heads · head_dim]
+  TurnedNorm turned_norm;                                       // if QkNorm follows RoPE
   NormWeights attention_output_norm, feed_forward_output_norm;  // [d_model]
   std::unique_ptr<Weight> qkv;     // rows: q heads, k heads, v heads, rotate-half channel order
   std::unique_ptr<Weight> output;  // [d_model, query_heads · head_dim]
+  BackendTensor<float, 1> sinks;   // [query_head], or empty
   MlpWeights mlp;                  // of a dense block
   ExpertWeights sparse;            // of a sparse block
 

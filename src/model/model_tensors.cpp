@@ -55,6 +55,9 @@ std::string skipped_note(std::size_t count, std::span<const std::string_view> pa
   return text;
 }
 
+/// Returns true if a name is that of one expert's or one head's tensor.
+bool holds_each(std::string_view name) { return name.find("{}") != name.rfind("{}"); }
+
 bool is_norm(TensorRole role) {
   switch (role) {
     case TensorRole::kFinalNorm:
@@ -114,6 +117,7 @@ bool ModelTensors::needed(const TensorSpec& spec, const ParsedConfig& parsed) co
   if (name_in(spec, format_).empty()) return false;
   if (spec.role == TensorRole::kQueryNorm || spec.role == TensorRole::kKeyNorm)
     return parsed.config.arithmetic.qk_norm != QkNorm::kNone;
+  if (spec.sequential_only && parsed.config.arithmetic.parallel_residual) return false;
   return spec.role != TensorRole::kHead || !parsed.config.tied_head;
 }
 
@@ -125,6 +129,8 @@ void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer
     const TensorSpec& spec = table[begin];
     if (is_of_expert(spec.role)) {
       find_experts(table.subspan(begin, end - begin), layer, parsed, missing);
+    } else if (needed(spec, parsed) && holds_each(name_in(spec, format_))) {
+      find_heads(spec, layer, parsed, missing);
     } else if ((spec.per_layer() || layer == 0) && needed(spec, parsed)) {
       find(table.subspan(begin, end - begin), layer, parsed, missing);
     }
@@ -157,6 +163,7 @@ RowPart ModelTensors::part_of(Parts parts, std::size_t index, std::size_t layer,
     const std::size_t run = parsed.config.head_dim();
     return {.first = index * run, .rows = rows, .run = run, .stride = parts.size() * run};
   }
+  if (parts[index].alternating) return {.first = index, .rows = rows, .run = 1, .stride = parts.size()};
   std::size_t first = 0;
   for (const TensorSpec& before : parts.first(index)) first += rows_of(before);
   return {.first = first, .rows = rows, .run = rows, .stride = rows};
@@ -199,22 +206,25 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
 /// Finds tensors of the experts: one for each expert, or one that holds all experts.
 void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing) {
   const TensorSpec& spec = parts.front();
-  const std::string_view name = name_in(spec, format_);
-  const bool stacked = name.find("{}") == name.rfind("{}");
+  const bool stacked = !holds_each(name_in(spec, format_));
   const bool transposed = spec.hf_transposed && format_ == ModelFormat::kHuggingFace;
   std::vector<std::array<Found, kExpertRoles>>& experts = layers_[layer].experts;
   experts.resize(parsed.config.layer[layer].feed_forward.experts.count);
   std::size_t rows = 0;  // of one expert
   for (const TensorSpec& part : parts) rows += extent_of(part.rows, parsed.config, layer, format_).size;
-  const StoredTensor* weight = nullptr;
+  const StoredTensor *weight = nullptr, *bias = nullptr;
+  const auto find = [&](std::size_t expert, bool is_bias) {
+    const std::vector<std::string> names = file_names(parsed, spec, format_, layer, is_bias, expert);
+    const StoredTensor* found = find_checked(parts, names, is_bias, stacked, layer, parsed);
+    if (found != nullptr) return found;
+    missing.names.push_back(names.front());
+    missing.whole_layers = std::min(missing.whole_layers, layer);
+    return found;
+  };
   for (std::size_t expert = 0; expert < experts.size(); ++expert) {
     if (!stacked || expert == 0) {
-      const std::vector<std::string> names = file_names(parsed, spec, format_, layer, false, expert);
-      weight = find_checked(parts, names, false, stacked, layer, parsed);
-      if (weight == nullptr) {
-        missing.names.push_back(names.front());
-        missing.whole_layers = std::min(missing.whole_layers, layer);
-      }
+      weight = find(expert, false);
+      if (spec.bias != BiasGroup::kNone) bias = find(expert, true);
     }
     for (std::size_t index = 0; index < parts.size(); ++index) {
       RowPart part = part_of(parts, index, layer, parsed);
@@ -224,8 +234,27 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
         part.base = expert * part.depth;
       }
       experts[expert][static_cast<std::size_t>(parts[index].role) - kFirstExpertRole] = {
-          .weight = weight, .bias = nullptr, .part = part};
+          .weight = weight, .bias = bias, .part = part, .bias_row = stacked ? expert : 0};
     }
+  }
+}
+
+/// Finds a vector of each head.
+void ModelTensors::find_heads(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed, Missing& missing) {
+  const AttentionConfig& attention = parsed.config.layer[layer].attention;
+  const std::size_t heads = spec.role == TensorRole::kQueryNorm ? attention.query_heads : attention.kv_heads;
+  Found& stored = layers_[layer].tensors[static_cast<std::size_t>(spec.role)];
+  for (std::size_t head = 0; head < heads; ++head) {
+    const std::vector<std::string> names = file_names(parsed, spec, format_, layer, false, head);
+    const StoredTensor* found = find_checked({&spec, 1}, names, false, false, layer, parsed);
+    if (found == nullptr) {
+      missing.names.push_back(names.front());
+      missing.whole_layers = std::min(missing.whole_layers, layer);
+    }
+    if (head == 0)
+      stored.weight = found;
+    else
+      stored.other_heads.push_back(found);
   }
 }
 
@@ -278,31 +307,37 @@ std::vector<std::string> ModelTensors::digest_names() const {
 
 namespace {
 
-/// All values of a stored vector.
-std::vector<float> read_vector(const TensorArchive& archive, const StoredTensor& tensor) {
+/// All values of a stored vector, or of a row of a matrix.
+std::vector<float> read_vector(const TensorArchive& archive, const StoredTensor& tensor, std::size_t row = 0) {
   std::vector<float> values(static_cast<std::size_t>(tensor.columns()));
-  TensorRows(archive, tensor, {}, {.first = 0, .rows = 1, .run = 1, .stride = 1}).read(0, 1, values);
+  TensorRows(archive, tensor, {}, {.first = row, .rows = 1, .run = 1, .stride = 1}).read(0, 1, values);
   return values;
 }
 
 }  // namespace
 
 std::vector<float> ModelTensors::vector(TensorRole role, std::size_t layer) const {
-  std::vector<float> values = read_vector(*archive_, *found(role, layer).weight);
+  const Found& stored = found(role, layer);
+  std::vector<float> values = read_vector(*archive_, *stored.weight);
+  for (const StoredTensor* head : stored.other_heads) {
+    const std::vector<float> more = read_vector(*archive_, *head);
+    values.insert(values.end(), more.begin(), more.end());
+  }
   if (norms_less_one_ && is_norm(role)) {
     for (float& value : values) value += 1.0F;
   }
   return values;
 }
 
-std::vector<float> ModelTensors::bias(TensorRole role, std::size_t layer) const {
-  const Found& stored = found(role, layer);
+std::vector<float> ModelTensors::bias(TensorRole role, std::size_t layer, std::size_t expert) const {
+  const Found& stored = found(role, layer, expert);
   if (stored.bias == nullptr) return {};
-  const std::vector<float> values = read_vector(*archive_, *stored.bias);
+  const std::vector<float> values = read_vector(*archive_, *stored.bias, stored.bias_row);
   const Interleaving order = interleaving(role);
   std::vector<float> ordered(stored.part.rows);
   for (std::size_t row = 0; row < ordered.size(); ++row) {
-    ordered[row] = values[stored.part.stored(order.head_dim == 0 ? row : interleaved_row(row, order))];
+    // Of a tensor of all experts, `values` are those of one.
+    ordered[row] = values[stored.part.stored(order.head_dim == 0 ? row : interleaved_row(row, order)) % values.size()];
   }
   return ordered;
 }

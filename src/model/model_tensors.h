@@ -80,7 +80,7 @@ class ModelTensors {
     return found(role, layer, expert).weight->name;
   }
   /// Empty if the projection has none.
-  std::vector<float> bias(TensorRole role, std::size_t layer) const;
+  std::vector<float> bias(TensorRole role, std::size_t layer, std::size_t expert = 0) const;
   bool has(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight != nullptr; }
   /// Number of experts of a layer; 0: its feed-forward block is dense.
   std::size_t experts(std::size_t layer) const { return layers_.at(layer).experts.size(); }
@@ -96,6 +96,8 @@ class ModelTensors {
   struct Found {
     const StoredTensor *weight = nullptr, *bias = nullptr;
     RowPart part;
+    std::size_t bias_row = 0;                           // of a tensor that holds all experts' biases
+    std::vector<const StoredTensor*> other_heads = {};  // vectors of the heads after the first, whose is `weight`
   };
   /// Adjacent rows of the table that are stored in one tensor.
   using Parts = std::span<const TensorSpec>;
@@ -117,6 +119,7 @@ class ModelTensors {
   void find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   void find(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   void find_experts(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
+  void find_heads(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   RowPart part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const;
   const StoredTensor* find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
                                    std::size_t layer, const ParsedConfig& parsed);

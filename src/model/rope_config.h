@@ -29,6 +29,8 @@ struct RopeDefaults {
   std::string_view channels_key = "";  // config.json key of the number of rotated channels; the share's key holds first
   double original_context = 0;         // Phi-3: default of original_max_position_embeddings
   bool su_is_longrope = false;         // Phi-3: "su" and "yarn" are old names of longrope
+  bool fixed_alpha = false;      // Hunyuan: `alpha` of dynamic multiplies the base by alpha^(d / (d − 2)), always
+  std::string_view unsaid = {};  // rope_parameters, as JSON, of a config that lacks them
 };
 
 /// Fills `ropes` and the kind of each layer from config.json: rope_theta and rope_scaling (Transformers 4), or

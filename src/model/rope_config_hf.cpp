@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "core/error.h"
 #include "model/rope_config.h"
@@ -155,6 +156,16 @@ void complete_pair(const JsonCursor& scaling, RopeParameters& rope, std::vector<
                   " turn, as if the base were " + std::to_string(rope.theta));
 }
 
+/// Returns the base of a dynamic scaling with a fixed alpha, or nothing for other scalings.
+std::optional<double> alpha_base(const JsonCursor& scaling, double theta, std::size_t head_dim) {
+  if (scaling.is_null() || !scaling.has("alpha")) return std::nullopt;
+  const std::string_view key = first_key(scaling, {"rope_type", "type"});
+  if (key.empty() || scaling.at(key).string() != "dynamic" || scaling.at("alpha").real() == 0) return std::nullopt;
+  if (head_dim < 3) scaling.at("alpha").fail("no alpha for heads of one RoPE chunk");
+  const auto dim = static_cast<double>(head_dim);
+  return theta * std::pow(scaling.at("alpha").positive_f32(), dim / (dim - 2));
+}
+
 }  // namespace
 
 void set_unrotated(ModelConfig& config, const std::vector<bool>& unrotated) {
@@ -183,7 +194,10 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
   if (defaults.window_theta == 0) {
     refuse_per_layer_type(scaling);
     if (share % 2 != 0) complete_pair(scaling, rope, notes);
-    rope.scaling = parse_rope_scaling(scaling, context);
+    if (const auto base = defaults.fixed_alpha ? alpha_base(scaling, rope.theta, config.head_dim()) : std::nullopt)
+      rope.theta = *base;
+    else
+      rope.scaling = parse_rope_scaling(scaling, context);
     config.ropes = {rope};
     return;
   }

@@ -17,14 +17,18 @@ void SparseBlock::add(const Operand& x, const ExpertWeights& weights, const Expe
     backend_->gather(x, tokens.rows, 1, gathered);
     const Operand mine = x_.operand(tokens.rows.size(), x.columns);
     backend_->narrow(gathered, mine);
-    backend_->add_rows(run(mine, weights.experts[expert], activation), tokens.rows, tokens.weights, sum);
+    backend_->add_rows(run(mine, weights.experts[expert], activation, experts.clamp), tokens.rows, tokens.weights, sum);
   }
   if (weights.shared.down != nullptr) add_shared(x, weights, activation, sum);
 }
 
-BackendView<float, 2> SparseBlock::run(const Operand& x, const MlpWeights& mlp, Activation activation) {
+BackendView<float, 2> SparseBlock::run(const Operand& x, const MlpWeights& mlp, Activation activation,
+                                       const SwigluClamp& clamp) {
   const Operand activated = activated_.operand(x.rows, mlp.down->columns());
-  backend_->up_projection(x, *mlp.gate_up, activation, activated);
+  if (clamp.limit > 0)
+    backend_->clamped_up_projection(x, *mlp.gate_up, clamp, activated);
+  else
+    backend_->up_projection(x, *mlp.gate_up, activation, activated);
   const BackendView<float, 2> out = out_.matrix(x.rows, mlp.down->rows());
   backend_->linear(activated, *mlp.down, out, false);
   return out;

@@ -17,7 +17,8 @@ class SparseBlock {
            const BackendView<float, 2>& sum);
 
  private:
-  BackendView<float, 2> run(const Operand& x, const MlpWeights& mlp, Activation activation);
+  BackendView<float, 2> run(const Operand& x, const MlpWeights& mlp, Activation activation,
+                            const SwigluClamp& clamp = {});
   std::vector<float> logits(const Operand& x, const Weight& weight);
   void add_shared(const Operand& x, const ExpertWeights& weights, Activation activation,
                   const BackendView<float, 2>& sum);

@@ -49,8 +49,9 @@ std::vector<std::string> file_names(const ParsedConfig& parsed, const TensorSpec
     names.push_back(prefix + name);
     if (!spec.hf_other.empty()) names.push_back(numbered(spec.hf_other));
   }
-  const std::string_view weight = format == ModelFormat::kGguf ? spec.gguf_ending : spec.hf_ending;
-  for (std::string& each : names) each += bias ? ".bias" : weight;
+  const bool gguf = format == ModelFormat::kGguf;
+  const std::string_view weight = gguf ? spec.gguf_ending : spec.hf_ending;
+  for (std::string& each : names) each += !bias ? weight : gguf ? ".bias" : spec.hf_bias_ending;
   return names;
 }
 

@@ -78,14 +78,16 @@ void TensorRows::read_run(std::size_t first, std::size_t count, std::span<float>
   }
 }
 
-/// Reads `count` values of each stored row. Their types in Hugging Face files have no blocks.
+/// Reads the values of `count` rows from each stored row. Their types in Hugging Face files have no blocks.
 void TensorRows::read_transposed(std::size_t first, std::size_t count, std::span<float> out) const {
-  std::vector<float> values(count);
+  const std::size_t begin = part_.stored(first), span = part_.stored(first + count - 1) + 1 - begin;
+  std::vector<float> values(span);
   const std::size_t stored_columns = static_cast<std::size_t>(tensor_->columns()), bytes = tensor_->type->block_bytes;
   for (std::size_t column = 0; column < part_.depth; ++column) {
-    const std::size_t at = (part_.base + column) * stored_columns + part_.stored(first);
-    tensor_->type->decode(tensor_->bytes.subspan(at * bytes, count * bytes).data(), count, values.data());
-    for (std::size_t row = 0; row < count; ++row) out[row * part_.depth + column] = values[row];
+    const std::size_t at = (part_.base + column) * stored_columns + begin;
+    tensor_->type->decode(tensor_->bytes.subspan(at * bytes, span * bytes).data(), span, values.data());
+    for (std::size_t row = 0; row < count; ++row)
+      out[row * part_.depth + column] = values[part_.stored(first + row) - begin];
   }
 }
 

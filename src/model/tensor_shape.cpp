@@ -39,6 +39,8 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
       return {config.chunks(), "rotated channels / 2"};
     case TensorAxis::kHeadDim:
       return {attention.head_dim, hf ? "head_dim" : "attention.key_length"};
+    case TensorAxis::kQueryHeads:
+      return {attention.query_heads, hf ? "num_attention_heads" : "attention.head_count"};
     case TensorAxis::kOne:
       return {1, "one"};
     case TensorAxis::kExperts:

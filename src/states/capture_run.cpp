@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "model/architecture.h"
 #include "model/rope_json.h"
 
 namespace kvs::inline states {
@@ -68,8 +69,12 @@ ModelConfig model_config_of(const CaptureHeader& header) {
   ModelConfig config;
   config.name = header.model_name;
   config.architecture = header.architecture;
-  const AttentionConfig attention{
+  AttentionConfig attention{
       .query_heads = header.query_heads, .kv_heads = header.kv_heads, .head_dim = header.head_dim};
+  if (const Architecture* row = find_architecture_named(header.architecture); row != nullptr) {
+    attention.sinks = row->keys.sinks;
+    config.arithmetic.norms_after_rope = row->arithmetic.norms_after_rope;
+  }
   config.layer.assign(header.model_layers, {.attention = attention, .feed_forward = {}});
   const std::string where = "capture: /@rope_parameters";
   const Json ropes = parse_json(header.rope_parameters, where);

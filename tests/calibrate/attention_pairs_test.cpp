@@ -66,7 +66,8 @@ struct PairStates {
 TEST(AttentionPairs, AreTheCovariancesOfFeaturesUnderEachQuerysWeights) {
   constexpr std::size_t kSize = PairStates::kFeatures;
   const PairStates input;
-  for (const ScoreRule rule : {ScoreRule{0.7F}, ScoreRule{0.7F, 1.5F}, ScoreRule{0.7F, 0, 3}}) {
+  for (const ScoreRule& rule :
+       {ScoreRule{0.7F}, ScoreRule{0.7F, 1.5F}, ScoreRule{0.7F, 0, 3}, ScoreRule{0.7F, 0, 3, {0.5F, -1.0F}}}) {
     std::vector<double> expected(PairStates::kHeads * kSize * kSize), mass(PairStates::kTokens);
     for (std::size_t head = 0; head < PairStates::kHeads; ++head)
       for (std::size_t i = 0; i < PairStates::kTokens; ++i) {
@@ -77,12 +78,16 @@ TEST(AttentionPairs, AreTheCovariancesOfFeaturesUnderEachQuerysWeights) {
           if (rule.softcap > 0) score = rule.softcap * std::tanh(score / rule.softcap);
           weights.push_back(std::exp(score));
         }
-        const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+        const double sink = rule.sinks.empty() ? 0 : std::exp(static_cast<double>(rule.sinks[head]));
+        const double sum = std::accumulate(weights.begin(), weights.end(), sink);
         for (std::size_t j = first; j <= i; ++j) {
           const double weight = weights[j - first] /= sum;
           mass[j] += weight;
           for (std::size_t f = 0; f < kSize; ++f) mean[f] += weight * input.features(head, i, j)[f];
         }
+        for (std::size_t f = 0; f < kSize; ++f)  // a sink's features are 0
+          for (std::size_t g = 0; g < kSize; ++g)
+            expected[(head * kSize + f) * kSize + g] += sink / sum * mean[f] * mean[g];
         for (std::size_t j = first; j <= i; ++j) {
           const auto of_pair = input.features(head, i, j);
           for (std::size_t f = 0; f < kSize; ++f)

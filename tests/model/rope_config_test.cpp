@@ -56,6 +56,17 @@ std::string complaint(ErrorCode code, Act act) {
   return "no error";
 }
 
+TEST(HfRope, AFixedAlphaRaisesTheBaseAtEveryLength) {
+  constexpr RopeDefaults kAlpha{.fixed_alpha = true};
+  const char* const text = R"({"rope_scaling": {"type": "dynamic", "alpha": 50, "factor": 1}, "rope_theta": 100})";
+  const RopeParameters rope = parse_hf(text, kAlpha).ropes.front();
+  EXPECT_EQ(rope.scaling, RopeScaling{});
+  EXPECT_NEAR(rope.theta, 100 * std::pow(50, 8.0 / 6.0), 1e-9);
+  EXPECT_EQ(parse_hf(text).ropes.front().scaling.type, Kind::kDynamic);  // other classes pass over alpha
+  constexpr std::string_view kNone = R"({"rope_scaling": {"type": "dynamic", "alpha": 0, "factor": 2}})";
+  EXPECT_EQ(parse_hf(kNone, kAlpha).ropes.front().scaling.type, Kind::kDynamic);
+}
+
 TEST(HfRope, AMissingKeyIsTheArchitecturesDefault) {
   const ModelConfig config = parse_hf("{}");
   ASSERT_EQ(config.ropes.size(), 1U);

@@ -19,6 +19,8 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
           "original_max_position_embeddings": 64}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
 YARN_MSCALE = {**YARN, "mscale": 1.0, "mscale_all_dim": 0.707, "beta_fast": 16.0, "beta_slow": 2.0, "truncate": False}
+YARN_HALVES = {**YARN, "truncate": False}
+ALPHA = {"rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
 DEFAULT = {"rope_type": "default"}
 
 
@@ -173,6 +175,16 @@ COMBINATIONS = {
     "exaone4_window": ("exaone4", {"sliding_window": WINDOW, "layer_types": MIXED, **rope(DEFAULT)}, None),
     "cohere2_window": ("cohere2", {"sliding_window": WINDOW, "layer_types": MIXED, "logit_scale": 0.25,
                                    **rope(DEFAULT)}, None),
+    "olmoe_clip": ("olmoe", {"num_experts": 6, "num_experts_per_tok": 3, "clip_qkv": 0.9, **rope(DEFAULT)}, None),
+    "phi_qk_layernorm": ("phi", {"qk_layernorm": True, **partial(0.5)}, None),
+    "stablelm_parallel": ("stablelm", {"use_parallel_residual": True, "qk_layernorm": True, **partial(1 / 3)}, None),
+    "ministral3_default": ("ministral3", {"head_dim": 16, **rope({
+        **YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}, 1e6)}, None),
+    "hunyuan_v1_dense_alpha": ("hunyuan_v1_dense", {"head_dim": 20, **rope(ALPHA)}, None),
+    "hunyuan_v1_moe_default": ("hunyuan_v1_moe", {"head_dim": 16, "num_experts": 6, "moe_topk": 3, **rope(DEFAULT)},
+                               None),
+    "gpt_oss_default": ("gpt_oss", {"head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 2,
+                                    "sliding_window": WINDOW, "swiglu_limit": 0.5, **rope(YARN_HALVES)}, None),
     "qwen3_moe_step": ("qwen3_moe", {**QWEN_MOE, "head_dim": 16, "decoder_sparse_step": 2, **rope(YARN)}, None),
 }
 
@@ -192,7 +204,10 @@ OLD_SPELLINGS = {
                               "type": "su", **{key: longrope(8, 64)[key] for key in ("short_factor", "long_factor")}}}),
 }
 
-GOLDEN = {"seed_oss": "seed_oss_default", "granite": "granite_default", "granitemoe": "granitemoe_default",
+GOLDEN = {"olmoe": "olmoe_clip", "phi_qk_layernorm": "phi_qk_layernorm", "stablelm_parallel": "stablelm_parallel",
+          "ministral3": "ministral3_default", "hunyuan_v1_dense": "hunyuan_v1_dense_alpha",
+          "hunyuan_v1_moe": "hunyuan_v1_moe_default", "gpt_oss": "gpt_oss_default",
+          "seed_oss": "seed_oss_default", "granite": "granite_default", "granitemoe": "granitemoe_default",
           "ernie4_5": "ernie4_5_bias", "glm4": "glm4_default", "glm4_moe": "glm4_moe_groups",
           "minimax_m2": "minimax_m2_default", "olmo3": "olmo3_window", "phi": "phi_default",
           "starcoder2": "starcoder2_window", "stablelm": "stablelm_bias", "smollm3": "smollm3_default",
@@ -243,7 +258,7 @@ def stored_tensors(model):
             for part, stored in (("experts.gate_up_proj", "input_linear.weight"),
                                  ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):
                 name = name.replace("block_sparse_moe." + part, "block_sparse_moe." + stored)
-        if ".experts." in name:
+        if ".experts." in name and kind != "gpt_oss":
             yield from expert_parts(name, parameter, kind)
         else:
             yield name, parameter
@@ -291,9 +306,12 @@ def run(model, ids):
         turned = cosine.shape[-1] if model.config.model_type != "glm4" else rows.shape[-1] // 2
         return torch.cat([rows[0, ..., 0:turned:2], rows[0, ..., 1:turned:2], rows[0, ..., turned:]], -1)
 
+    norms = [module for name, module in model.named_modules() if name.endswith(".key_layernorm")]  # after RoPE
+
     def recording(q, k, *arguments, **options):
         rotated = plain(q, k, *arguments, **options)
-        keys.append((in_halves(k, arguments[0]), in_halves(rotated[1], arguments[0])))
+        post = norms[len(keys)](rotated[1]) if norms else rotated[1]
+        keys.append((in_halves(k, arguments[0]), in_halves(post, arguments[0])))
         return rotated
 
     module.apply_rotary_pos_emb = recording

@@ -109,6 +109,8 @@ class Config:
             raise ConfigError(f"{type(model).__name__}: found layers with a sliding window, expected full attention")
         if getattr(text, "attn_logit_softcapping", None):
             raise ConfigError(f"{type(model).__name__}: found attn_logit_softcapping, expected scores without a cap")
+        if any(hasattr(module, "query_layernorm") for module in decoder.modules()):
+            raise ConfigError(f"{type(model).__name__}: found norms of queries and keys after RoPE, expected none")
         rope, embedding = self.model["rope"], getattr(decoder, "rotary_emb", None)
         kind = getattr(embedding, "rope_type", None)
         if not hasattr(embedding, "inv_freq") or len(rope["frequencies"]) != 1 or kind in ("dynamic", "longrope"):

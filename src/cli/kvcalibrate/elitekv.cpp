@@ -145,6 +145,7 @@ void run_elitekv(const Options& options) {
   EliteInput input = open_elite_input(run, planned_whitening(options) != Whitening::kOff);
   if (run.is_finished()) return;
   ElitePlan plan = elite_plan(options, input.config, input.layers, run.corpus().documents.size());
+  read_sinks(plan.search.rules, plan.search.geometry.layers, input.config, run.has_model() ? &run.model() : nullptr);
   for (const std::string& note : plan.notes) run.note(note);
   Corpus corpus = run.corpus();
   hold_out(corpus, plan.held_out);

@@ -14,6 +14,10 @@ std::string_view one_of(const JsonCursor& root, std::initializer_list<std::strin
   return *(keys.end() - 1);
 }
 
+float positive_or(const JsonCursor& root, std::string_view key, double otherwise) {
+  return static_cast<float>(root.has(key) ? root.at(key).positive_f32() : otherwise);
+}
+
 /// Reads the layers that have experts: [layer].
 std::vector<bool> sparse_layers(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
   std::vector<bool> sparse(layers, true);
@@ -35,6 +39,27 @@ std::vector<bool> sparse_layers(const JsonCursor& root, std::size_t layers, cons
   return sparse;
 }
 
+/// Reads the number of experts of a token: for all layers, or one for each.
+void read_chosen(const JsonCursor& root, std::size_t otherwise, ExpertLayers& all) {
+  const std::string_view key = one_of(root, {"moe_k", "moe_topk", "num_experts_per_tok"});
+  const auto check = [&](std::size_t chosen, const JsonCursor& place) {
+    if (chosen > all.experts.count) place.fail("at most the " + std::to_string(all.experts.count) + " experts");
+  };
+  if (!root.has(key) || !root.at(key).value().is_array()) {
+    all.experts.chosen = hf_count(root, key, kMaxWidth, otherwise);
+    if (root.has(key)) check(all.experts.chosen, root.at(key));
+    return;
+  }
+  const JsonCursor list = root.at(key);
+  if (list.array_size() != all.sparse.size())
+    list.fail("a number, or one for each of " + std::to_string(all.sparse.size()) + " layers");
+  for (std::size_t layer = 0; layer < all.sparse.size(); ++layer) {
+    all.chosen.push_back(static_cast<std::size_t>(list.at(layer).integer(1, static_cast<std::int64_t>(kMaxWidth))));
+    check(all.chosen.back(), list.at(layer));
+  }
+  all.experts.chosen = all.chosen.front();
+}
+
 }  // namespace
 
 ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
@@ -44,9 +69,7 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   experts.count =
       hf_count(root, one_of(root, {"num_experts", "n_routed_experts", "moe_num_experts", "num_local_experts"}),
                kMaxWidth, keys.count_default);
-  const std::string_view chosen = one_of(root, {"moe_k", "num_experts_per_tok"});
-  experts.chosen = hf_count(root, chosen, kMaxWidth, keys.chosen_default);
-  if (experts.chosen > experts.count) root.at(chosen).fail("at most the " + std::to_string(experts.count) + " experts");
+  read_chosen(root, keys.chosen_default, all);
   experts.d_ff = hf_count(root, keys.width, kMaxWidth, keys.width_default);
   if (!keys.shared_width.empty())
     experts.shared_d_ff = hf_count(root, keys.shared_width, kMaxWidth, keys.shared_width_default);
@@ -57,6 +80,8 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   }
   experts.normalised = keys.normalised.empty() ||
                        (root.has(keys.normalised) ? root.at(keys.normalised).boolean() : keys.normalised_default);
+  if (keys.clamped)
+    experts.clamp = {.alpha = positive_or(root, "swiglu_alpha", 1.702), .limit = positive_or(root, "swiglu_limit", 7)};
   if (!keys.groups) return all;
   experts.groups = hf_count(root, "n_group", kMaxWidth, 1);
   experts.chosen_groups = hf_count(root, "topk_group", kMaxWidth, 1);

@@ -8,12 +8,16 @@
 namespace kvs::inline model {
 
 /// Keys of config.json about experts in every family: those that are read, and those that only training reads.
-inline constexpr std::array<std::string_view, 27> kExpertKeyNames{"num_experts",
+inline constexpr std::array<std::string_view, 31> kExpertKeyNames{"num_experts",
                                                                   "num_local_experts",
                                                                   "n_routed_experts",
                                                                   "moe_num_experts",
                                                                   "num_experts_per_tok",
                                                                   "moe_k",
+                                                                  "moe_topk",
+                                                                  "num_shared_expert",
+                                                                  "swiglu_alpha",
+                                                                  "swiglu_limit",
                                                                   "moe_intermediate_size",
                                                                   "norm_topk_prob",
                                                                   "decoder_sparse_step",
@@ -49,6 +53,7 @@ struct ExpertKeys {
   std::size_t first_default = 0, shared_count_default = 0;
   bool normalised_default = false;
   ExpertsConfig::Scores scores = ExpertsConfig::Scores::kSoftmax;
+  bool clamped = false;  // swiglu_alpha, swiglu_limit
   std::size_t count_default = 0, chosen_default = 0, width_default = 0, shared_width_default = 0;
 };
 

@@ -49,6 +49,27 @@ constexpr Architecture kMistral{.name = "mistral",
                                 .gguf_interleaved = true,
                                 .keys = {.kv_heads_default = 8, .context_default = 4096 * 32, .window_default = 4096}};
 
+// Mistral with a temperature of queries. GGUF files say "mistral3", older ones "llama".
+constexpr Architecture kMinistral3{
+    .name = "ministral3",
+    .hf_class = "Ministral3ForCausalLM",
+    .hf_base_class = "Ministral3Model",
+    .model_type = "ministral3",
+    .model_tensors = kModelTensors,
+    .attention_tensors = kLlamaAttention,
+    .feed_forward_tensors = kLlamaFeedForward,
+    .windows = WindowRule::kEveryLayer,
+    .gguf_interleaved = true,
+    .keys = {.norm_epsilon_default = 1e-5F,
+             .query_temperature = true,
+             .head_dim_default = 128,
+             .kv_heads_default = 8,
+             .context_default = 262144},
+    .rope = {.theta = 1e6,
+             .unsaid = R"({"rope_type": "yarn", "rope_theta": 1e6, "factor": 16, "beta_fast": 32, "beta_slow": 1,
+                          "original_max_position_embeddings": 16384, "mscale": 1, "mscale_all_dim": 1,
+                          "llama_4_scaling_beta": 0.1})"}};
+
 constexpr Architecture kMixtral{
     .name = "mixtral",
     .hf_class = "MixtralForCausalLM",

@@ -12,7 +12,11 @@ constexpr std::array kPhiModel{
     kTokens, TensorSpec{kFinalNorm, "model.final_layernorm", "output_norm", kModel, kNone, B::kAlways},
     TensorSpec{kHead, "lm_head", "output", kVocabulary, kModel, B::kAlways}};
 constexpr auto kPhiAttention = join(std::array{kBiasedInputNorm}, qkv(B::kAlways),
-                                    std::array{TensorSpec{kOutput, "model.layers.{}.self_attn.dense",
+                                    std::array{TensorSpec{kQueryNorm, "model.layers.{}.self_attn.q_layernorm",
+                                                          "blk.{}.attn_q_norm", kHeadDim, kNone, B::kAlways},
+                                               TensorSpec{kKeyNorm, "model.layers.{}.self_attn.k_layernorm",
+                                                          "blk.{}.attn_k_norm", kHeadDim, kNone, B::kAlways},
+                                               TensorSpec{kOutput, "model.layers.{}.self_attn.dense",
                                                           "blk.{}.attn_output", kModel, kQueryRows, B::kAlways}});
 constexpr std::array kPhiFeedForward{
     TensorSpec{kUp, "model.layers.{}.mlp.fc1", "blk.{}.ffn_up", kFeedForward, kModel, B::kAlways},
@@ -20,19 +24,21 @@ constexpr std::array kPhiFeedForward{
 
 }  // namespace
 
-// The feed-forward block reads the attention's normalised input; `qk_layernorm` is refused.
-constexpr Architecture kPhi{.name = "phi",
-                            .hf_class = "PhiForCausalLM",
-                            .hf_base_class = "PhiModel",
-                            .model_type = "phi",
-                            .model_tensors = kPhiModel,
-                            .attention_tensors = kPhiAttention,
-                            .feed_forward_tensors = kPhiFeedForward,
-                            .arithmetic = {.norm = NormKind::kLayer,
-                                           .activation = Activation::kGeluTanh,
-                                           .gated = false,
-                                           .parallel_residual = true},
-                            .keys = {.norm_epsilon = "layer_norm_eps", .norm_epsilon_default = 1e-5F},
-                            .rope = {.share_key = "partial_rotary_factor", .share = 0.5}};
+// The feed-forward block reads the attention's normalised input.
+constexpr Architecture kPhi{
+    .name = "phi",
+    .hf_class = "PhiForCausalLM",
+    .hf_base_class = "PhiModel",
+    .model_type = "phi",
+    .model_tensors = kPhiModel,
+    .attention_tensors = kPhiAttention,
+    .feed_forward_tensors = kPhiFeedForward,
+    .arithmetic = {.norm = NormKind::kLayer,
+                   .qk_norm = QkNorm::kHead,
+                   .activation = Activation::kGeluTanh,
+                   .gated = false,
+                   .parallel_residual = true},
+    .keys = {.norm_epsilon = "layer_norm_eps", .norm_epsilon_default = 1e-5F, .qk_norm = "qk_layernorm"},
+    .rope = {.share_key = "partial_rotary_factor", .share = 0.5}};
 
 }  // namespace kvs::inline model
