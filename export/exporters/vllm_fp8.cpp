@@ -92,6 +92,9 @@ Json config_with_scheme(const ExportJob& job, bool by_head) {
   if (config.contains("quantization_config"))
     throw Error(ErrorCode::kUnsupported, path.string() + ": /quantization_config",
                 "found one, expected none: a checkpoint has one scheme");
+  const fs::path own = job.model.path() / "hf_quant_config.json";  // ModelOpt's
+  if (fs::exists(own))
+    throw Error(ErrorCode::kUnsupported, own.string(), "found one, expected none: a checkpoint has one scheme");
   config["quantization_config"] = {{"quant_method", "compressed-tensors"},
                                    {"format", "dense"},
                                    {"quantization_status", "frozen"},

@@ -35,7 +35,12 @@ constexpr std::array kPartNames{PartName{"visual", "vision tower"},
                                 PartName{"mtp", "prediction of several tokens"},
                                 PartName{"k_scale", "scales of the cache"},
                                 PartName{"v_scale", "scales of the cache"},
+                                PartName{"q_scale", "scales of activations"},
                                 PartName{"input_scale", "scales of activations"},
+                                PartName{"input_global_scale", "scales of activations"},
+                                PartName{"input_zero_point", "scales of activations"},
+                                PartName{"output_scale", "scales of activations"},
+                                PartName{"output_zero_point", "scales of activations"},
                                 PartName{"activation_scale", "scales of activations"}};
 
 /// Returns true if `tensor` is of a layer of the decoder with a number of `layers` or more.

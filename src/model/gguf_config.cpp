@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "io/gguf.h"
+#include "model/checkpoints/checkpoints.h"
 #include "model/gguf_keys.h"
 #include "model/parsed_config.h"
 #include "model/routing.h"
@@ -188,6 +189,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   check_type(file);
   const std::string_view name = file.get_string("general.architecture");
   parsed.architecture = &architecture_of_gguf(name, where + ": general.architecture");
+  parsed.weights = gguf_weights();
   const Architecture& row = *parsed.architecture;
   const GgufKeys keys(file, name);
 

@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include "io/file.h"
 #include "io/python_json.h"
+#include "model/checkpoints/checkpoints.h"
 #include "model/composite.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
@@ -157,7 +158,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   const Architecture& row = *parsed.architecture;
   complete_rope(row, parsed.composite ? json["text_config"] : json);
   const JsonCursor root = language();
-  parsed.scaled_weights = read_quantization(root, parsed.notes);
+  parsed.weights = read_quantization(root, path.parent_path(), parsed.notes);
   check_hf_options(root, row, parsed.notes);
 
   ModelConfig& config = parsed.config;

@@ -95,6 +95,8 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
     find_all(kRopeTensors, layer, parsed, missing);
   }
   if (!missing.names.empty()) fail_missing(missing);
+  if (format == ModelFormat::kHuggingFace && parsed.weights != nullptr && matrices_.empty())
+    parsed.notes.emplace_back("no weight is quantised, in spite of the quantization_config");
   note_unused(parsed);
   parsed.notes.insert(parsed.notes.end(), archive.warnings().begin(), archive.warnings().end());
 }
@@ -171,13 +173,20 @@ RowPart ModelTensors::part_of(Parts parts, std::size_t index, std::size_t layer,
 
 const StoredTensor* ModelTensors::find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
                                                std::size_t layer, const ParsedConfig& parsed) {
-  const StoredTensor* tensor = find_any(*archive_, names);
-  if (tensor == nullptr) return nullptr;
-  check_shape(*archive_, *tensor, parts, bias, stacked, parsed.config, layer, format_);
-  if (std::optional<BlockScales> scales = find_scales(*archive_, *tensor, parsed.scaled_weights))
-    scales_.emplace(tensor, *std::move(scales));
-  names_.push_back(tensor->name);
-  return tensor;
+  for (const std::string& name : names) {
+    std::unique_ptr<StoredMatrix> matrix =
+        bias || parsed.weights == nullptr ? nullptr : parsed.weights->find(*archive_, name);
+    const StoredTensor* tensor = matrix == nullptr ? archive_->find(name) : matrix->tensors().front();
+    if (tensor == nullptr) continue;
+    const std::vector<std::uint64_t>& shape = matrix == nullptr ? tensor->shape : matrix->shape();
+    check_shape(*archive_, *tensor, shape, parts, bias, stacked, parsed.config, layer, format_);
+    if (matrix == nullptr) check_type(*archive_, *tensor, format_);
+    names_.push_back(tensor->name);
+    shapes_.push_back(shape);
+    if (matrix != nullptr) matrices_[tensor] = std::move(matrix);
+    return tensor;
+  }
+  return nullptr;
 }
 
 void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing) {
@@ -267,8 +276,7 @@ void ModelTensors::note_unused(ParsedConfig& parsed) const {
     // Old checkpoints store RoPE's frequencies, which follow from the config.
     if (tensor.name.ends_with("rotary_emb.inv_freq")) continue;
     if (std::ranges::binary_search(used, tensor.name)) continue;
-    const std::string_view part =
-        format_ == ModelFormat::kHuggingFace ? other_part(tensor.name, layers_.size()) : std::string_view();
+    const std::string_view part = other_part(tensor.name, layers_.size());
     if (part.empty()) unused.push_back(tensor.name);
     if (!part.empty()) ++skipped;
     if (!part.empty() && std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
@@ -291,17 +299,18 @@ Interleaving ModelTensors::interleaving(TensorRole role) const noexcept {
 
 TensorRows ModelTensors::rows(TensorRole role, std::size_t layer, std::size_t expert) const {
   const Found& stored = found(role, layer, expert);
-  return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part, scales_of(*stored.weight));
+  return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part, matrix_of(*stored.weight));
 }
 
-const BlockScales* ModelTensors::scales_of(const StoredTensor& tensor) const {
-  const auto scales = scales_.find(&tensor);
-  return scales == scales_.end() ? nullptr : &scales->second;
+const StoredMatrix* ModelTensors::matrix_of(const StoredTensor& tensor) const {
+  const auto matrix = matrices_.find(&tensor);
+  return matrix == matrices_.end() ? nullptr : matrix->second.get();
 }
 
 std::vector<std::string> ModelTensors::digest_names() const {
   std::vector<std::string> names = names_;
-  for (const auto& [tensor, scales] : scales_) names.push_back(scales_name(tensor->name));
+  for (const auto& [values, matrix] : matrices_)
+    for (const StoredTensor* tensor : matrix->tensors()) names.push_back(tensor->name);
   return names;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,9 +41,9 @@ struct RowPart {
 /// checked to be finite.
 class TensorRows {
  public:
-  /// @param scales  of the whole tensor; nullptr: its values are plain
+  /// @param matrix  whose values the tensor holds; nullptr: it is plain
   TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part,
-             const BlockScales* scales = nullptr);
+             const StoredMatrix* matrix = nullptr);
 
   std::size_t rows() const noexcept;
   std::size_t columns() const noexcept;
@@ -56,12 +57,15 @@ class TensorRows {
   void read_transposed(std::size_t first, std::size_t count, std::span<float> out) const;
   void release(std::size_t first, std::size_t count) const;
   void read_stored(std::size_t first, std::size_t count, std::span<float> out) const;
+  void read_stored_columns(std::size_t row, std::size_t column, std::span<float> out) const;
+  std::size_t stored_rows() const noexcept;
+  std::size_t stored_columns() const noexcept;
 
   const TensorArchive* archive_;
   const StoredTensor* tensor_;
   Interleaving order_;
   RowPart part_;
-  const BlockScales* scales_;
+  const StoredMatrix* matrix_;
 };
 
 /// The tensors of one model by role. They are located and their shapes checked against the config; no data are decoded.
@@ -86,9 +90,9 @@ class ModelTensors {
   std::size_t experts(std::size_t layer) const { return layers_.at(layer).experts.size(); }
   /// Returns the values of a vector such as a norm's gain, as multiplied, independent of how the file stores them.
   std::vector<float> vector(TensorRole role, std::size_t layer = 0) const;
-  /// Names of every tensor in use.
-  std::span<const std::string> names() const noexcept { return names_; }
-  /// Names of the tensors that the model's digest covers: those in use and their scales.
+  /// Shapes of the values of every tensor in use, decoded.
+  std::span<const std::vector<std::uint64_t>> shapes() const noexcept { return shapes_; }
+  /// Names of the tensors that the model's digest covers: those in use with all parts of quantised ones.
   std::vector<std::string> digest_names() const;
   void check_unchanged() const { archive_->check_unchanged(); }
 
@@ -123,7 +127,7 @@ class ModelTensors {
   RowPart part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const;
   const StoredTensor* find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
                                    std::size_t layer, const ParsedConfig& parsed);
-  const BlockScales* scales_of(const StoredTensor& tensor) const;
+  const StoredMatrix* matrix_of(const StoredTensor& tensor) const;
   [[noreturn]] void fail_missing(const Missing& missing) const;
   void note_unused(ParsedConfig& parsed) const;
 
@@ -133,8 +137,9 @@ class ModelTensors {
   Interleaving interleaving_;  // of W_q and W_k
   std::vector<Layer> layers_;  // tensors that do not belong to a layer are in layer 0
   std::vector<std::string> names_;
-  std::map<const StoredTensor*, BlockScales> scales_;  // of the tensors that have some
-  std::vector<std::string> embedding_names_;           // Hugging Face: possible names of the embedding
+  std::vector<std::vector<std::uint64_t>> shapes_;                         // [name]
+  std::map<const StoredTensor*, std::unique_ptr<StoredMatrix>> matrices_;  // by the tensor of their values
+  std::vector<std::string> embedding_names_;  // Hugging Face: possible names of the embedding
 };
 
 }  // namespace kvs::inline model

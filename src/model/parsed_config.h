@@ -1,14 +1,14 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/error.h"
 #include "model/architecture.h"
-#include "model/block_scales.h"
+#include "model/checkpoints/checkpoint_format.h"
 #include "model/config.h"
 
 namespace kvs::inline io {
@@ -22,7 +22,7 @@ struct ParsedConfig {
   ModelConfig config;
   const Architecture* architecture = nullptr;
   bool composite = false;  // the language part of a composite (composite.h), whose tensors have other prefixes
-  std::optional<ScaledWeights> scaled_weights = {};  // config.json only
+  std::shared_ptr<const QuantizedWeights> weights = {};  // nullptr: none is quantised
   // config.json only; in GGUF the tensors decide
   bool attention_bias = false, output_bias = false, mlp_bias = false;
   std::vector<std::string> notes;  // for the user; not errors

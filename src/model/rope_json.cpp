@@ -14,7 +14,7 @@ using Type = RopeScaling::Type;
 constexpr std::size_t kMaxKinds = 8;
 constexpr std::size_t kMaxRotaryDim = 1 << 16;
 
-double positive_or(const JsonCursor& rope, std::string_view key, double otherwise) {
+double rope_number_or(const JsonCursor& rope, std::string_view key, double otherwise) {
   return rope.has(key) ? rope.at(key).positive_f32() : otherwise;
 }
 
@@ -30,7 +30,7 @@ std::vector<float> factor_list(const JsonCursor& list, std::size_t chunks) {
 
 double original_context(const JsonCursor& rope, const RopeScalingContext& context) {
   if (context.original_context > 0) return context.original_context;  // Transformers prefers the value outside
-  return positive_or(rope, "original_max_position_embeddings", context.context);
+  return rope_number_or(rope, "original_max_position_embeddings", context.context);
 }
 
 double factor_of(const JsonCursor& rope, const RopeScalingContext& context, double original) {
@@ -58,8 +58,8 @@ RopeScaling parse_yarn(const JsonCursor& rope, const RopeScalingContext& context
   RopeScaling scaling{.type = Type::kYarn};
   scaling.original_context = original_context(rope, context);
   scaling.factor = factor_of(rope, context, scaling.original_context);
-  scaling.beta_fast = positive_or(rope, "beta_fast", scaling.beta_fast);
-  scaling.beta_slow = positive_or(rope, "beta_slow", scaling.beta_slow);
+  scaling.beta_fast = rope_number_or(rope, "beta_fast", scaling.beta_fast);
+  scaling.beta_slow = rope_number_or(rope, "beta_slow", scaling.beta_slow);
   if (scaling.beta_fast < scaling.beta_slow) rope.at("beta_fast").fail("a number not below beta_slow");
   if (rope.has("truncate")) scaling.truncate = rope.at("truncate").boolean();
   const double mscale = rope.has("mscale") ? rope.at("mscale").real() : 0;

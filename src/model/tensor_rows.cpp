@@ -21,12 +21,17 @@ bool all_finite(std::span<const float> values) noexcept {
 }  // namespace
 
 TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part,
-                       const BlockScales* scales)
-    : archive_(&archive), tensor_(&tensor), order_(order), part_(part), scales_(scales) {}
+                       const StoredMatrix* matrix)
+    : archive_(&archive), tensor_(&tensor), order_(order), part_(part), matrix_(matrix) {}
 
 std::size_t TensorRows::rows() const noexcept { return part_.rows; }
-std::size_t TensorRows::columns() const noexcept {
-  return part_.depth != 0 ? part_.depth : static_cast<std::size_t>(tensor_->columns());
+std::size_t TensorRows::columns() const noexcept { return part_.depth != 0 ? part_.depth : stored_columns(); }
+
+std::size_t TensorRows::stored_rows() const noexcept {
+  return matrix_ != nullptr ? matrix_->rows() : static_cast<std::size_t>(tensor_->rows());
+}
+std::size_t TensorRows::stored_columns() const noexcept {
+  return matrix_ != nullptr ? matrix_->columns() : static_cast<std::size_t>(tensor_->columns());
 }
 
 void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out) const {
@@ -56,9 +61,10 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
 /// The caller has a copy now, so the mapped pages are released. Interleaved rows are read from the whole head; pages of
 /// rows of other parts in between are read again when needed.
 void TensorRows::release(std::size_t first, std::size_t count) const {
-  const std::size_t row_bytes = tensor_->bytes.size() / static_cast<std::size_t>(tensor_->rows());
-  const bool transposed = part_.depth != 0;
-  if (transposed && first + count < rows()) return;  // every stored row is read again
+  const std::size_t row_bytes = tensor_->bytes.size() / stored_rows();
+  const bool transposed = part_.depth != 0, scattered = matrix_ != nullptr && !matrix_->is_by_rows();
+  if ((transposed || scattered) && first + count < rows()) return;  // every stored row is read again
+  if (scattered) return archive_->release(tensor_->bytes);
   const std::size_t begin = transposed ? part_.base : part_.stored(first);
   const std::size_t end = transposed ? part_.base + part_.depth : part_.stored(first + count - 1) + 1;
   archive_->release(tensor_->bytes.subspan(begin * row_bytes, (end - begin) * row_bytes));
@@ -78,14 +84,12 @@ void TensorRows::read_run(std::size_t first, std::size_t count, std::span<float>
   }
 }
 
-/// Reads the values of `count` rows from each stored row. Their types in Hugging Face files have no blocks.
+/// Reads the values of `count` rows from each stored row.
 void TensorRows::read_transposed(std::size_t first, std::size_t count, std::span<float> out) const {
   const std::size_t begin = part_.stored(first), span = part_.stored(first + count - 1) + 1 - begin;
   std::vector<float> values(span);
-  const std::size_t stored_columns = static_cast<std::size_t>(tensor_->columns()), bytes = tensor_->type->block_bytes;
   for (std::size_t column = 0; column < part_.depth; ++column) {
-    const std::size_t at = (part_.base + column) * stored_columns + begin;
-    tensor_->type->decode(tensor_->bytes.subspan(at * bytes, span * bytes).data(), span, values.data());
+    read_stored_columns(part_.base + column, begin, values);
     for (std::size_t row = 0; row < count; ++row)
       out[row * part_.depth + column] = values[part_.stored(first + row) - begin];
   }
@@ -93,14 +97,21 @@ void TensorRows::read_transposed(std::size_t first, std::size_t count, std::span
 
 /// Reads rows in the tensor's own order.
 void TensorRows::read_stored(std::size_t first, std::size_t count, std::span<float> out) const {
+  if (matrix_ != nullptr) return matrix_->read(first, count, out);
   read_rows(*tensor_, first, count, out);
-  if (scales_ != nullptr) scales_->multiply(first, count, out);
+}
+
+/// The types of plain tensors in Hugging Face files have no blocks.
+void TensorRows::read_stored_columns(std::size_t row, std::size_t column, std::span<float> out) const {
+  if (matrix_ != nullptr) return matrix_->read_columns(row, column, out);
+  const std::size_t at = row * stored_columns() + column, bytes = tensor_->type->block_bytes;
+  tensor_->type->decode(tensor_->bytes.subspan(at * bytes, out.size() * bytes).data(), out.size(), out.data());
 }
 
 void TensorRows::fail_not_finite() const {
-  std::vector<float> row(static_cast<std::size_t>(tensor_->columns()));
+  std::vector<float> row(stored_columns());
   std::size_t total = 0, first_index = 0;
-  for (std::size_t r = 0; r < static_cast<std::size_t>(tensor_->rows()); ++r) {
+  for (std::size_t r = 0; r < stored_rows(); ++r) {
     read_stored(r, 1, row);
     for (std::size_t column = 0; column < row.size(); ++column) {
       if (all_finite({&row[column], 1})) continue;

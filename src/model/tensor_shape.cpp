@@ -55,8 +55,9 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
   return {0, ""};
 }
 
-void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const TensorSpec> parts, bool bias,
-                 bool stacked, const ModelConfig& config, std::size_t layer, ModelFormat format) {
+void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const std::uint64_t> shape,
+                 std::span<const TensorSpec> parts, bool bias, bool stacked, const ModelConfig& config,
+                 std::size_t layer, ModelFormat format) {
   const std::string where = archive.file_of(tensor).string() + ": tensor " + tensor.name;
   std::vector<Extent> expected{{0, ""}};
   for (const TensorSpec& part : parts) {
@@ -70,10 +71,9 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   if (parts.front().hf_transposed && format == ModelFormat::kHuggingFace) std::ranges::reverse(expected);
   if (stacked) expected.insert(expected.begin(), extent_of(TensorAxis::kExperts, config, layer, format));
   // A vector may be stored as a matrix of one row, and the reverse.
-  if (expected.size() == 1 && tensor.shape.size() == 2 && tensor.shape[0] == 1)
-    expected.insert(expected.begin(), {1, "1"});
-  if (parts.front().rows == TensorAxis::kOne && tensor.shape.size() == 1) expected.erase(expected.begin());
-  const bool fits = std::ranges::equal(tensor.shape, expected, {}, {}, &Extent::size);
+  if (expected.size() == 1 && shape.size() == 2 && shape[0] == 1) expected.insert(expected.begin(), {1, "1"});
+  if (parts.front().rows == TensorAxis::kOne && shape.size() == 1) expected.erase(expected.begin());
+  const bool fits = std::ranges::equal(shape, expected, {}, {}, &Extent::size);
   if (!fits) {
     std::vector<std::uint64_t> sizes;
     std::string sources;
@@ -82,12 +82,20 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
       sources += (sources.empty() ? "" : ", ") + extent.source;
     }
     throw Error(ErrorCode::kInput, where,
-                "found shape " + shape_text(tensor.shape) + ", expected " + shape_text(sizes) + " (" + sources + ")");
+                "found shape " + shape_text(shape) + ", expected " + shape_text(sizes) + " (" + sources + ")");
   }
+}
+
+void check_type(const TensorArchive& archive, const StoredTensor& tensor, ModelFormat format) {
+  const std::string where = archive.file_of(tensor).string() + ": tensor " + tensor.name;
   if (tensor.type == nullptr) {
     throw Error(ErrorCode::kUnsupported, where,
                 "found type " + tensor.type_name + ", supported are: " +
                     (format == ModelFormat::kGguf ? decodable_ggml_types() : decodable_safetensors_types()));
+  }
+  if (format == ModelFormat::kHuggingFace && tensor.type_name.starts_with("F8_")) {
+    throw Error(ErrorCode::kUnsupported, where,
+                "found type " + tensor.type_name + ", which is read with a quantization_config in config.json only");
   }
 }
 

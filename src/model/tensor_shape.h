@@ -23,11 +23,16 @@ struct Extent {
 };
 Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format);
 
-/// Checks one stored tensor, which holds the rows of all `parts`, against the config.
+/// Checks the shape of a tensor, which holds the rows of all `parts`, against the config.
+/// @param shape    of its values, if these are not in one plain tensor
 /// @param bias     true if the tensor is their bias, a vector
 /// @param stacked  true if the tensor holds these parts of all experts: [expert, …]
-/// @throws Error kInput with both shapes and the config's keys, kUnsupported with a type that cannot be decoded.
-void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const TensorSpec> parts, bool bias,
-                 bool stacked, const ModelConfig& config, std::size_t layer, ModelFormat format);
+/// @throws Error kInput with both shapes and the config's keys.
+void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const std::uint64_t> shape,
+                 std::span<const TensorSpec> parts, bool bias, bool stacked, const ModelConfig& config,
+                 std::size_t layer, ModelFormat format);
+
+/// Checks the type of a plain tensor. @throws Error kUnsupported with a type that cannot be decoded, or that is a code.
+void check_type(const TensorArchive& archive, const StoredTensor& tensor, ModelFormat format);
 
 }  // namespace kvs::inline model

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <numeric>
 
 #include "kernels/instruction_set.h"
 #include "model/model_tensors.h"
@@ -52,10 +54,10 @@ std::string processor_note(const Backend& backend) {
 
 double loaded_weight_bytes(const ModelSource& source, DType type) {
   double bytes = 0;
-  for (const std::string& name : source.tensors().names()) {
-    const StoredTensor* tensor = source.archive().find(name);
-    const bool is_matrix = tensor->shape.size() > 1;  // vectors stay f32
-    const auto values = static_cast<double>(tensor->rows() * tensor->columns());
+  for (const std::vector<std::uint64_t>& shape : source.tensors().shapes()) {
+    const bool is_matrix = shape.size() > 1;  // vectors stay f32
+    const auto values =
+        static_cast<double>(std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>()));
     bytes += values * static_cast<double>(is_matrix ? item_size(type) : sizeof(float));
   }
   const ModelConfig& config = source.config();

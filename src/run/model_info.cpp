@@ -1,8 +1,10 @@
 #include "run/model_info.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numbers>
+#include <numeric>
 #include <set>
 
 #include "calibrate/elitekv/memory.h"
@@ -49,10 +51,8 @@ std::vector<ModelInfo::TensorType> types_of(const TensorArchive& archive) {
 
 std::uint64_t parameters(const ModelSource& source) {
   std::uint64_t count = 0;
-  for (const std::string& name : source.tensors().names()) {
-    const StoredTensor* tensor = source.archive().find(name);
-    count += tensor->rows() * tensor->columns();
-  }
+  for (const std::vector<std::uint64_t>& shape : source.tensors().shapes())
+    count += std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
   return count;
 }
 

@@ -99,12 +99,12 @@ Regex::~Regex() = default;
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
-std::optional<Regex::Match> Regex::search(std::string_view text, std::size_t from) const {
+std::optional<Regex::Match> Regex::search(std::string_view text, std::size_t from, std::uint32_t steps) const {
   thread_local MatchState state;
   // The known patterns take a bounded number of steps per character; more steps mean a faulty pattern.
   constexpr std::size_t kStepsPerByte = 16, kMinSteps = 10'000'000, kMaxSteps = 0xFFFFFFFFU;
-  const std::size_t steps = std::clamp(text.size() * kStepsPerByte, kMinSteps, kMaxSteps);
-  pcre2_set_match_limit(state.context, static_cast<std::uint32_t>(steps));
+  const std::size_t enough = std::clamp(text.size() * kStepsPerByte, kMinSteps, kMaxSteps);
+  pcre2_set_match_limit(state.context, steps != 0 ? steps : static_cast<std::uint32_t>(enough));
   const int count = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
                                 PCRE2_NO_UTF_CHECK, state.data, state.context);
   if (count == PCRE2_ERROR_NOMATCH) return std::nullopt;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +27,9 @@ class Regex {
   Regex& operator=(Regex&&) noexcept;
 
   /// Returns the first match at or after `from` in valid UTF-8 `text`. `^` and `$` match at the ends of `text`.
+  /// @param steps  most steps of the search; 0: enough for the known patterns on any text
   /// @throws Error kData if the search exceeds its step limit.
-  std::optional<Match> search(std::string_view text, std::size_t from) const;
+  std::optional<Match> search(std::string_view text, std::size_t from, std::uint32_t steps = 0) const;
   /// Returns `text` in the form that search() needs if `text` may hold characters that PCRE2's tables lack
   /// (with_stand_ins()).
   /// Cost O(n), so call it once for all searches of a text.

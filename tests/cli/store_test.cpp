@@ -98,6 +98,12 @@ TEST_F(StoreProgram, OneScaleForALayerIsAVectorOfOne) {
   const Outcome twice = to("vllm-fp8", "fp8.json", "again");
   EXPECT_EQ(twice.status, 4);
   EXPECT_THAT(twice.err, HasSubstr("/quantization_config: found one, expected none"));
+  std::filesystem::rename(folder_ / "model", folder_ / "scaled");
+  std::filesystem::rename(folder_ / "plain", folder_ / "model");
+  std::ofstream(folder_ / "model/hf_quant_config.json") << R"({"quantization": {"quant_algo": "FP8"}})";
+  const Outcome own = to("vllm-fp8", "fp8.json", "own");
+  EXPECT_EQ(own.status, 4);
+  EXPECT_THAT(own.err, HasSubstr("hf_quant_config.json: found one, expected none"));
 }
 
 TEST_F(StoreProgram, TransformersTakesKiviAndFp8) {

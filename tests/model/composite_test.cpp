@@ -113,8 +113,8 @@ TEST_F(Composites, StateTiedEmbeddingsBesideTheTextConfig) {
 
 TEST_F(Composites, AreRefusedByName) {
   rename("language_model.model.", "language_model.lm_head.weight");
-  config_["quantization_config"] = {{"quant_method", "gptq"}};
-  expect_refused(ErrorCode::kUnsupported, "gptq");
+  config_["quantization_config"] = {{"quant_method", "hqq"}};
+  expect_refused(ErrorCode::kUnsupported, "hqq");
   config_.erase("quantization_config");
   config_["text_config"]["model_type"] = "mamba";
   expect_refused(ErrorCode::kUnsupported, "/text_config/model_type: found architecture \"mamba\"");

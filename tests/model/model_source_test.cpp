@@ -223,7 +223,7 @@ TEST_F(ModelSourceTest, RefusesByNameWhatItDoesNotHandle) {
     config["rope_parameters"]["full_attention"] = {{"rope_type", "default"}};
   });
   expect("partial_rotary_factor", [](Json& config) { config["partial_rotary_factor"] = 0.5; });
-  expect("gptq", [](Json& config) { config["quantization_config"] = {{"quant_method", "gptq"}}; });
+  expect("hqq", [](Json& config) { config["quantization_config"] = {{"quant_method", "hqq"}}; });
   expect("/sliding_window", [](Json& config) { config["sliding_window"] = 64; });  // Llama's class reads no window
   expect("mamba", [](Json& config) {
     config.erase("architectures");

@@ -25,9 +25,16 @@ class StackedExperts : public testing::Test {
     for (const std::uint64_t length : shape) count *= length;
     std::vector<float> values(count);
     std::iota(values.begin(), values.end(), 0.0F);
-    parts_.tensors.push_back(
-        test::gguf_file::tensor(name + ".weight", shape, test::gguf_file::kTypeF32, parts_.data.size()));
-    parts_.data.append(reinterpret_cast<const char*>(values.data()), count * sizeof(float));
+    add_values(name + ".weight", shape, values);
+  }
+
+  void add_scale(const std::string& name, const std::vector<float>& scales) {
+    add_values(name + ".scale", {scales.size()}, scales);
+  }
+
+  void add_values(const std::string& name, const Shape& shape, const std::vector<float>& values) {
+    parts_.tensors.push_back(test::gguf_file::tensor(name, shape, test::gguf_file::kTypeF32, parts_.data.size()));
+    parts_.data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
     parts_.data.resize((parts_.data.size() + parts_.alignment - 1) / parts_.alignment * parts_.alignment, '\0');
   }
 
@@ -80,6 +87,29 @@ TEST_F(StackedExperts, AnExpertIsAPartOfTheTensor) {
     std::iota(expected.begin(), expected.end(), static_cast<float>((expert * kWidth + 4) * kModel));
     EXPECT_EQ(found, expected) << expert;
   }
+}
+
+// As NVFP4 files have them; llama.cpp multiplies the products by them, whatever the type.
+TEST_F(StackedExperts, ScalesMultiplyTheValuesOfATensorOrOfEachExpert) {
+  add_scale("blk.0.ffn_up_exps", {2, 3, 4});
+  add_scale("blk.0.attn_q", {0.5F});
+  const auto source = open({kModel, kWidth, kExperts});
+  for (std::size_t expert = 0; expert < kExperts; ++expert) {
+    std::vector<float> found(kModel);
+    source->tensors().rows(TensorRole::kExpertUp, 0, expert).read(4, 1, found);
+    const auto first = static_cast<float>((expert * kWidth + 4) * kModel);
+    EXPECT_EQ(found[0], first * static_cast<float>(2 + expert)) << expert;
+    EXPECT_EQ(found[7], (first + 7) * static_cast<float>(2 + expert)) << expert;
+  }
+  EXPECT_EQ(source->projection(0, 'q')[kModel], 0.5F * 2 * kModel);  // row 1 of rotate-half order is row 2 of the file
+  EXPECT_TRUE(source->notes().empty()) << source->notes().front();
+}
+
+TEST_F(StackedExperts, ScalesOfAnotherNumberAreRefused) {
+  add_scale("blk.0.ffn_up_exps", {2, 3});
+  test::expect_error(ErrorCode::kInput, "blk.0.ffn_up_exps.scale: found shape [2], expected [3, 1, 1]", [&] {
+    open({kModel, kWidth, kExperts});
+  });
 }
 
 TEST_F(StackedExperts, AWrongShapeIsRefusedWithItsKeys) {

@@ -1,15 +1,15 @@
 // Reads one JSON object {"model": path, "tokens": [id, …]} per line from standard input and writes {"nll": […],
-// "notes": […]} in f32, or {"error": line, "status": number}, as a line. tests/parity/random_models.py compares these
-// lines.
+// "notes": […]} in f32, or {"error": line, "status": number}, as a line. With "digests": true the line also has the
+// SHA-256 of the f32 values of each projection, {"sha256": {"0.q": …}}. tests/parity/random_models.py and
+// checkpoints.py compare these lines.
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
-#include "io/json.h"
 #include "model/decoder.h"
-#include "model/model.h"
+#include "tests/model/projection_digests.h"
 
 namespace {
 
@@ -18,8 +18,10 @@ kvs::Json nll_of(const kvs::Json& line) {
   const std::unique_ptr<kvs::ModelSource> source = kvs::ModelSource::open(line.at("model").get<std::string>());
   const kvs::Model model(*source, *backend);
   kvs::Decoder decoder(model);
-  return {{"nll", document_nll(decoder, line.at("tokens").get<std::vector<std::int32_t>>())},
-          {"notes", source->notes()}};
+  kvs::Json result{{"nll", document_nll(decoder, line.at("tokens").get<std::vector<std::int32_t>>())},
+                   {"notes", source->notes()}};
+  if (line.value("digests", false)) result["sha256"] = kvs::test::projection_digests(*source);
+  return result;
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "model/block_scales.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,12 +7,14 @@
 #include <map>
 
 #include "core/error.h"
+#include "model/checkpoints/checkpoints.h"
 #include "model/decoder.h"
 #include "model/model_tensors.h"
 #include "tests/io/safetensors_bytes.h"
 #include "tests/io/temporary_directory.h"
 #include "tests/model/formula_model.h"
 #include "tests/model/golden_model.h"
+#include "tests/model/raw_tensors.h"
 
 namespace kvs {
 namespace {
@@ -22,30 +22,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// A tensor's type, shape and bytes.
-struct RawTensor {
-  std::string type;
-  std::vector<std::uint64_t> shape;
-  std::string bytes;
-};
-using RawTensors = std::map<std::string, RawTensor>;
+using test::bytes_of;
+using test::RawTensors;
 
-std::string bytes_of(const std::vector<float>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
-}
-
-std::string safetensors_of(const RawTensors& tensors) {
-  Json header;
-  std::string data;
-  for (const auto& [name, tensor] : tensors) {
-    const std::size_t begin = data.size();
-    data += tensor.bytes;
-    header[name] = {{"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {begin, data.size()}}};
-  }
-  const std::string text = header.dump();
-  std::string length(8, '\0');
-  for (std::size_t n = 0; n < length.size(); ++n) length[n] = static_cast<char>(text.size() >> (8 * n));
-  return length + text + data;
+/// Reads quantization_config. @param block  null: one scale for a matrix
+std::unique_ptr<const QuantizedWeights> fp8_weights(const Json& block) {
+  std::vector<std::string> notes;
+  const Json config{{"weight_block_size", block}};
+  return kFp8.read(JsonCursor(config, "config.json"), notes);
 }
 
 /// Values of PyTorch (tests/golden/make_fp8_blocks.py).
@@ -55,19 +39,18 @@ TEST_P(GoldenBlocks, AreBitForBitAsInPyTorch) {
   const auto archive = open_safetensors(test::golden_path("fp8_blocks.safetensors"));
   const std::string name = GetParam();
   const StoredTensor& weight = *archive->find(name + ".weight");
-  const ScaledWeights scheme = name.starts_with("one") ? ScaledWeights{} : ScaledWeights{8, 16};
-  const std::optional<BlockScales> scales = find_scales(*archive, weight, scheme);
-  ASSERT_TRUE(scales.has_value());
+  const auto matrix = fp8_weights(name.starts_with("one") ? Json() : Json{8, 16})->find(*archive, name + ".weight");
+  ASSERT_NE(matrix, nullptr);
   const std::size_t rows = weight.rows(), columns = weight.columns();
   const std::vector<float> expected = test::values_of(*archive->find(name + ".expected"));
-  const TensorRows all(*archive, weight, {}, {.first = 0, .rows = rows, .run = rows, .stride = rows}, &*scales);
+  const TensorRows all(*archive, weight, {}, {.first = 0, .rows = rows, .run = rows, .stride = rows}, matrix.get());
   std::vector<float> found(rows * columns);
   all.read(0, rows, found);
   EXPECT_EQ(bytes_of(found), bytes_of(expected));
   // Row by row, and as the second half of a fused tensor whose rows are
   // interleaved.
   std::vector<float> row(columns);
-  const TensorRows part(*archive, weight, {}, {.first = 3, .rows = rows / 2, .run = 3, .stride = 6}, &*scales);
+  const TensorRows part(*archive, weight, {}, {.first = 3, .rows = rows / 2, .run = 3, .stride = 6}, matrix.get());
   for (const std::size_t at : {0U, 4U, 8U}) {
     part.read(at, 1, row);
     const std::size_t stored = 3 + at / 3 * 6 + at % 3;
@@ -78,6 +61,31 @@ TEST_P(GoldenBlocks, AreBitForBitAsInPyTorch) {
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenBlocks,
                          testing::Values("whole", "edge", "bf16", "e8m0", "u8", "one", "one_listed"),
                          [](const auto& name) { return std::string(name.param); });
+
+// Two experts in one tensor; the second has other scales.
+TEST(StackedFp8, EachExpertIsDecodedLikeItsMatrixAlone) {
+  const auto golden = open_safetensors(test::golden_path("fp8_blocks.safetensors"));
+  const auto bytes = [&](const std::string& name) {
+    const std::span<const std::byte> stored = golden->find(name)->bytes;
+    return std::string(reinterpret_cast<const char*>(stored.data()), stored.size());
+  };
+  const std::string codes = bytes("edge.weight"), scales = bytes("edge.weight_scale_inv");
+  std::vector<float> doubled = test::values_of(*golden->find("edge.weight_scale_inv"));
+  for (float& scale : doubled) scale *= 2;
+  const test::TemporaryDirectory folder;
+  const auto archive = open_safetensors(folder.write(
+      "w.safetensors", test::safetensors_of({{"up", {"F8_E4M3", {2, 21, 29}, codes + codes}},
+                                             {"up_scale_inv", {"F32", {2, 3, 2}, scales + bytes_of(doubled)}}})));
+  const auto matrix = fp8_weights({8, 16})->find(*archive, "up");
+  ASSERT_NE(matrix, nullptr);
+  ASSERT_EQ(matrix->rows(), 42U);
+  std::vector<float> found(42 * 29), expected = test::values_of(*golden->find("edge.expected")), columns(5);
+  matrix->read(0, 42, found);
+  for (std::size_t n = 0; n < 21 * 29; ++n) expected.push_back(2 * expected[n]);
+  EXPECT_EQ(bytes_of(found), bytes_of(expected));
+  matrix->read_columns(30, 14, columns);  // over the border of two blocks
+  EXPECT_EQ(bytes_of(columns), bytes_of({expected.begin() + 30 * 29 + 14, expected.begin() + 30 * 29 + 19}));
+}
 
 /// The golden Llama with its projections in F8_E4M3, blocks of 16 rows and 20
 /// columns, and its decoded twin.
@@ -124,7 +132,7 @@ class ScaledModel : public testing::Test {
   std::unique_ptr<ModelSource> open(const RawTensors& tensors) const {
     std::filesystem::create_directories(folder_ / "m");
     write_file_atomically(folder_ / "m" / "config.json", dump_json(config_), true);
-    write_file_atomically(folder_ / "m" / "model.safetensors", safetensors_of(tensors), true);
+    write_file_atomically(folder_ / "m" / "model.safetensors", test::safetensors_of(tensors), true);
     return ModelSource::open(folder_ / "m");
   }
 
