@@ -17,6 +17,7 @@ std::string arithmetic_obstacle(const ModelConfig& model) {
   if (does.output_norms) return "norms of the blocks' outputs";
   if (does.activation != Activation::kSilu || !does.gated) return "a feed-forward block that is no SwiGLU";
   if (model.has_experts()) return "experts, for which the target has no place";
+  if (model.has_recurrence()) return "recurrent layers, which the target does not have";
   if (does.parallel_residual) return "parallel residuals";
   if (does.scaled_embeddings) return "scaled embeddings";
   const AttentionConfig& attention = model.layer.front().attention;

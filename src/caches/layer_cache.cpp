@@ -84,6 +84,12 @@ CacheBytes Cache::bytes() const noexcept {
   return sum;
 }
 
+std::size_t Cache::recurrent_bytes() const noexcept {
+  std::size_t sum = 0;
+  for (const auto& [layer, state] : recurrent_) sum += state.bytes();
+  return sum;
+}
+
 CacheBytes Cache::peak() const noexcept {
   CacheBytes sum;
   for (const auto& layer : layers_) sum += layer->peak();

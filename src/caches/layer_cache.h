@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "caches/recurrent_state.h"
 #include "kernels/backend.h"
 
 namespace kvs::inline caches {
@@ -107,7 +109,8 @@ struct Prefix {
   bool whole = false;      // compressed once, at their end
 };
 
-/// A model's cache: one LayerCache per layer.
+/// A model's cache: one LayerCache per layer, and the states of its recurrent blocks, which are the same in every
+/// method.
 class Cache {
  public:
   explicit Cache(std::vector<std::unique_ptr<LayerCache>> layers, Prefix prefix = {})
@@ -118,6 +121,13 @@ class Cache {
   void end_prefix(Backend& backend);
   LayerCache& layer(std::size_t index) { return *layers_.at(index); }
   std::vector<std::unique_ptr<LayerCache>>& layers() noexcept { return layers_; }
+  /// A single member of a pass moves the state on; several members begin at it and do not change it.
+  RecurrentState& recurrent(std::size_t layer) { return recurrent_[layer]; }
+  /// From now on a single member does not change the states either: later passes begin where this one ended.
+  void hold_recurrent_states() noexcept { holds_recurrent_states_ = true; }
+  bool holds_recurrent_states() const noexcept { return holds_recurrent_states_; }
+  /// Bytes of the recurrent states, which bytes() does not include.
+  std::size_t recurrent_bytes() const noexcept;
   /// Returns the smallest max_tokens_per_call() of all layers.
   std::size_t max_tokens_per_call() const noexcept;
   CacheBytes bytes() const noexcept;
@@ -130,6 +140,8 @@ class Cache {
 
  private:
   std::vector<std::unique_ptr<LayerCache>> layers_;
+  std::map<std::size_t, RecurrentState> recurrent_;  // [layer]
+  bool holds_recurrent_states_ = false;
   Prefix prefix_;
 };
 

@@ -143,6 +143,7 @@ void AblationForward::begin(std::span<const std::int32_t> tokens) {
     prefix_ = std::make_unique<Prefix>(layers);
     ResidualStream prefix = decoder_->embed(std::span(tokens_).first(setup_.prefix), 0, setup_.tokens);
     decoder_->advance(prefix, layers, nullptr, &prefix_->cache);
+    prefix_->cache.hold_recurrent_states();
   }
   restart();
 }

@@ -29,7 +29,8 @@ enum class TensorRole : std::uint8_t {
   kValue,
   kQueryNorm,
   kKeyNorm,
-  kSinks,  // logits of the attention's sinks
+  kSinks,       // logits of the attention's sinks
+  kOutputGate,  // of the attention's output: its sigmoid
   kOutput,
   kAttentionOutputNorm,
   kFeedForwardNorm,
@@ -43,11 +44,22 @@ enum class TensorRole : std::uint8_t {
   kSharedGate,
   kSharedUp,
   kSharedDown,
+  kMixerQuery,  // these: of a layer's recurrent block
+  kMixerKey,
+  kMixerValue,
+  kMixerGate,      // of its output
+  kMixerStrength,  // of the delta rule
+  kMixerStep,
+  kMixerTaps,  // of the convolution: [channel, tap]
+  kMixerDecay,
+  kMixerStepBias,
+  kMixerNorm,
+  kMixerOutput,
   kExpertGate,  // these three: of each expert
   kExpertUp,
   kExpertDown
 };
-inline constexpr std::size_t kTensorRoles = 29, kExpertRoles = 3;
+inline constexpr std::size_t kTensorRoles = 41, kExpertRoles = 3;
 constexpr bool is_of_expert(TensorRole role) noexcept { return role >= TensorRole::kExpertGate; }
 
 /// The quantity that determines an extent of a tensor's shape.
@@ -64,7 +76,14 @@ enum class TensorAxis : std::uint8_t {
   kOne,
   kExperts,
   kExpertWidth,
-  kSharedWidth
+  kSharedWidth,
+  kMixerKeyRows,  // these: of the recurrent block
+  kMixerValueRows,
+  kMixerKeyHeads,
+  kMixerHeads,  // value heads
+  kMixerChannels,
+  kMixerKernel,
+  kMixerHeadDim  // of a value head
 };
 
 /// When a tensor has a bias: never, always, or depending on a switch of the config.
@@ -86,6 +105,8 @@ struct TensorSpec {
   std::string_view hf_bias_ending = ".bias";
   bool alternating = false;      // the rows of a stored tensor's parts alternate
   bool sequential_only = false;  // models with a parallel residual lack it
+  /// Hugging Face files store the parts of a tensor head by head: first all parts of head 0. kNone: part by part.
+  TensorAxis hf_heads = TensorAxis::kNone;
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
@@ -164,6 +185,15 @@ struct ExpertRules {
   bool gguf_normalised = false;                 // llama.cpp divides the weights of the chosen experts by their sum
   std::span<const std::string_view> keys = {};  // the keys of config.json that `read` reads, or that have no effect
   std::span<const TensorSpec> tensors = {};     // of a sparse block, instead of Architecture::feed_forward_tensors
+  std::span<const TensorSpec> stacked = {};     // instead of `tensors`, in files that hold its last one
+};
+
+/// How a family with recurrent blocks states them.
+struct RecurrenceRules {
+  /// Sets the recurrent blocks, and removes the attention of layers without it. @throws Error as ExpertRules::read.
+  void (*read)(const JsonCursor& root, std::vector<LayerConfig>& layers);
+  std::span<const std::string_view> keys;  // of config.json that `read` reads
+  std::span<const TensorSpec> tensors;     // of a recurrent block, with the norm of its input
 };
 
 /// A supported family of models: a row of the table in architectures.cpp.
@@ -181,13 +211,13 @@ struct Architecture {
   WindowRule gguf_windows = WindowRule::kNone;  // in GGUF: attention.sliding_window
   std::size_t window_period = 1;
   UnrotatedRule unrotated = UnrotatedRule::kNone;
-  std::size_t gguf_window_default = 0;     // if the key is missing
-  bool gguf_interleaved = false;           // GGUF stores the rows of W_q and W_k as adjacent RoPE pairs
-  bool hf_interleaved = false;             // config.json's weights store them so, too
-  bool hf_heads_interleaved = false;       // a fused tensor is stored head by head: q, k, v of head 0, then of head 1
-  bool hf_norms_less_one = false;          // gains of norms are stored minus 1
-  std::size_t gguf_wide_scale_layers = 0;  // GGUF: layers of models with score scale 1 / sqrt(d_model / heads)
-  const ExpertRules* experts = nullptr;    // nullptr: the family has none
+  std::size_t gguf_window_default = 0;          // if the key is missing
+  bool gguf_interleaved = false;                // GGUF stores the rows of W_q and W_k as adjacent RoPE pairs
+  bool hf_interleaved = false;                  // config.json's weights store them so, too
+  bool hf_norms_less_one = false;               // gains of norms are stored minus 1
+  std::size_t gguf_wide_scale_layers = 0;       // GGUF: layers of models with score scale 1 / sqrt(d_model / heads)
+  const ExpertRules* experts = nullptr;         // nullptr: the family has none
+  const RecurrenceRules* recurrence = nullptr;  // nullptr: the family has none
   ConfigKeys keys = {};
   RopeDefaults rope = {};
 };

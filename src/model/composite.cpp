@@ -16,6 +16,8 @@ namespace {
 constexpr std::array kComposites{
     Composite{"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", true},
     Composite{"mistral3", "Mistral3ForConditionalGeneration", "mistral", true},
+    Composite{"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", false},
+    Composite{"qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", false},
     Composite{"qwen3_vl", "Qwen3VLForConditionalGeneration", "qwen3_vl_text", false},
     Composite{"qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text", false},
 };

@@ -71,14 +71,20 @@ struct FeedForwardConfig {
   }
 };
 
-/// The Gated DeltaNet block of one layer: linear attention with a state of fixed size. A key head serves `group()`
-/// consecutive value heads.
+/// The Gated DeltaNet block of one layer: linear attention with a state of fixed size. A key head serves consecutive
+/// value heads, equally many each.
 struct DeltaNetConfig {
   std::size_t key_heads = 0, value_heads = 0;  // 0: the layer has no such block
   std::size_t key_head_dim = 0, value_head_dim = 0;
   std::size_t kernel = 0;  // taps of the causal convolution, including the current token
 
-  std::size_t group() const noexcept { return value_heads / key_heads; }
+  std::size_t key_rows() const noexcept { return key_heads * key_head_dim; }
+  std::size_t value_rows() const noexcept { return value_heads * value_head_dim; }
+  /// Channels of the convolution: queries, keys and values.
+  std::size_t channels() const noexcept { return 2 * key_rows() + value_rows(); }
+  std::size_t state_values() const noexcept {
+    return value_heads * key_head_dim * value_head_dim + (kernel - 1) * channels();
+  }
 };
 
 /// The blocks of one layer. A block whose sizes are 0 is absent.
@@ -88,6 +94,9 @@ struct LayerConfig {
   FeedForwardConfig feed_forward;
 
   bool has_attention() const noexcept { return attention.query_heads > 0; }
+  bool has_recurrence() const noexcept { return delta_net.key_heads > 0; }
+  /// Values of the state of the layer's recurrent block, which does not grow with the tokens.
+  std::size_t recurrent_values() const noexcept { return has_recurrence() ? delta_net.state_values() : 0; }
 };
 
 /// Geometry and constants of one model, from any file format.
@@ -135,6 +144,15 @@ struct ModelConfig {
   /// Returns true if some layer has experts.
   bool has_experts() const noexcept {
     return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.feed_forward.is_sparse(); });
+  }
+
+  /// Returns true if some layer has a recurrent block.
+  bool has_recurrence() const noexcept { return std::ranges::any_of(layer, &LayerConfig::has_recurrence); }
+  /// Values of the states of all recurrent blocks, for a text of any length.
+  std::size_t recurrent_values() const noexcept {
+    std::size_t sum = 0;
+    for (const LayerConfig& each : layer) sum += each.recurrent_values();
+    return sum;
   }
 
   std::size_t window(std::size_t index) const noexcept { return layer[index].attention.window; }

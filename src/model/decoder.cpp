@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "model/recurrent_block.h"
 #include "model/scratch.h"
 #include "model/sparse_block.h"
 
@@ -53,15 +54,18 @@ struct Decoder::ForwardPass {
         v(backend),
         mixed(backend),
         last(backend),
-        sparse(backend) {}
+        sparse(backend),
+        recurrent(backend) {}
 
   void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache);
-  void attend(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
+  void mix(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
+  void attend(const ResidualStream& hidden, std::size_t layer, const Operand& x, StateHook* hook, Cache* cache);
   void attend_fused(const ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended);
   void attend_stored(const ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended,
                      StateHook* hook, Cache* cache);
   template <class Use>
   void project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use);
+  void gate_output(const Operand& x, const Weight& weight, const Operand& attended);
   void feed_forward(const ResidualStream& hidden, std::size_t layer);
   void normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out);
   void add_to_residual(const Operand& x, const Weight& weight, const NormWeights& norm,
@@ -85,6 +89,7 @@ struct Decoder::ForwardPass {
   Scratch last;                      // f32 [layer of the call · member, d_model]: the last token after each layer
   std::vector<float> query_factors;  // [token] of the current layer
   SparseBlock sparse;
+  RecurrentBlock recurrent;
 };
 
 /// Computes the input of a block or the head from the residual stream; without a norm, the rows themselves.
@@ -215,23 +220,49 @@ void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size
   attend_rows(states, {}, attended);
 }
 
-void Decoder::ForwardPass::attend(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache) {
+/// Adds the outputs of the blocks that mix tokens: attention and the recurrent block.
+void Decoder::ForwardPass::mix(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache) {
+  const LayerWeights& weights = model.layer(layer);
+  const BackendView<float, 2> residual = as_rows(hidden);
+  const Operand x = normed.operand(residual.extent(0), config.d_model);
+  normalise(residual, weights.attention_norm, x);
+  if (config.layer[layer].has_recurrence()) {
+    RecurrentState* const state = cache == nullptr ? nullptr : &cache->recurrent(layer);
+    const bool moves = hidden.members() == 1 && cache != nullptr && !cache->holds_recurrent_states();
+    recurrent.add(x, hidden.members(), weights.recurrence, config.layer[layer], config.norm_epsilon, {state, moves},
+                  residual);
+  }
+  if (config.layer[layer].has_attention()) attend(hidden, layer, x, hook, cache);
+}
+
+/// @param x  the block's input; scratch afterwards
+void Decoder::ForwardPass::attend(const ResidualStream& hidden, std::size_t layer, const Operand& x, StateHook* hook,
+                                  Cache* cache) {
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
   const std::size_t rows = residual.extent(0);
-  const Operand x = normed.operand(rows, config.d_model);
-  normalise(residual, weights.attention_norm, x);
   const Operand attended = mixed.operand(rows, config.query_heads() * config.head_dim());
   if (hook == nullptr && cache == nullptr && !changes_states(layer)) {
     attend_fused(hidden, layer, x, attended);
   } else {
     attend_stored(hidden, layer, x, attended, hook, cache);
   }
+  if (weights.output_gate != nullptr) gate_output(x, *weights.output_gate, attended);
   // With a parallel residual, the feed-forward block reads the attention block's input, not the sum with its output.
   // Without a norm of its own it reads the same normalised input.
   if (config.arithmetic.parallel_residual && !weights.feed_forward_norm.gain.view().empty())
     normalise(residual, weights.feed_forward_norm, x);
   add_to_residual(attended, *weights.output, weights.attention_output_norm, residual);
+}
+
+/// attended = attended ⊙ sigmoid(x Wᵀ).
+void Decoder::ForwardPass::gate_output(const Operand& x, const Weight& weight, const Operand& attended) {
+  for (std::size_t first = 0; first < x.rows; first += kSlabRows) {
+    const std::size_t count = std::min(kSlabRows, x.rows - first);
+    const BackendView<float, 2> gate = wide.matrix(count, weight.rows());
+    backend.linear(operand_rows(backend, x, first, count), weight, gate, false);
+    backend.gate_by_sigmoid(gate, operand_rows(backend, attended, first, count));
+  }
 }
 
 void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_t layer) {
@@ -290,7 +321,7 @@ void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_laye
   try {
     for (; hidden.next_layer < last_layer; ++hidden.next_layer) {
       check_interrupt();
-      attend(hidden, hidden.next_layer, hook, cache);
+      mix(hidden, hidden.next_layer, hook, cache);
       feed_forward(hidden, hidden.next_layer);
       keep_last_rows(hidden, row_range(kept, (hidden.next_layer - first) * members, members));
     }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -119,18 +120,31 @@ AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row,
   return attention;
 }
 
+void parse_feed_forward(const JsonCursor& root, const Architecture& row, std::vector<LayerConfig>& layers) {
+  ExpertLayers all;
+  if (row.experts != nullptr && row.experts->read != nullptr) all = row.experts->read(root, layers.size());
+  all.sparse.resize(layers.size());
+  constexpr std::string_view kWidth = "intermediate_size";
+  const bool dense = std::ranges::find(all.sparse, false) != all.sparse.end();
+  const std::size_t d_ff = dense || root.has(kWidth) ? hf_count(root, kWidth, kMaxWidth) : 0;
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    layers[layer].feed_forward.d_ff = d_ff;
+    if (!all.sparse[layer]) continue;
+    layers[layer].feed_forward.experts = all.experts;
+    if (!all.chosen.empty()) layers[layer].feed_forward.experts.chosen = all.chosen[layer];
+  }
+}
+
 void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& config) {
   const std::size_t layers = hf_count(root, "num_hidden_layers", kMaxLayers);
   config.d_model = hf_count(root, "hidden_size", kMaxWidth);
-  const std::size_t d_ff = hf_count(root, "intermediate_size", kMaxWidth);
-  config.layer.assign(
-      layers, {.attention = parse_attention(root, row, config.d_model), .feed_forward = {.d_ff = d_ff, .experts = {}}});
-  if (row.experts != nullptr && row.experts->read != nullptr) {
-    const ExpertLayers all = row.experts->read(root, layers);
-    for (std::size_t layer = 0; layer < layers; ++layer)
-      if (all.sparse[layer]) config.layer[layer].feed_forward.experts = all.experts;
-    for (std::size_t layer = 0; layer < all.chosen.size(); ++layer)
-      if (all.sparse[layer]) config.layer[layer].feed_forward.experts.chosen = all.chosen[layer];
+  config.layer.assign(layers, {.attention = parse_attention(root, row, config.d_model), .feed_forward = {}});
+  parse_feed_forward(root, row, config.layer);
+  if (row.recurrence != nullptr) {
+    row.recurrence->read(root, config.layer);
+    if (config.attention_layers().empty())
+      throw Error(ErrorCode::kUnsupported, root.place(), "found no layer with attention, expected at least one");
+    return;
   }
   const std::vector<std::size_t> windows = hf_windows(root, row, layers);
   for (std::size_t layer = 0; layer < layers; ++layer) config.layer[layer].attention.window = windows[layer];

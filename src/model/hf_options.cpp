@@ -130,13 +130,17 @@ bool is_expert_key(const Architecture& row, std::string_view key) {
   return row.experts != nullptr && std::ranges::find(row.experts->keys, key) != row.experts->keys.end();
 }
 
+bool is_recurrence_key(const Architecture& row, std::string_view key) {
+  return row.recurrence != nullptr && std::ranges::find(row.recurrence->keys, key) != row.recurrence->keys.end();
+}
+
 bool reads(const Architecture& row, std::string_view key) {
   const ConfigKeys& keys = row.keys;
   if (!row.rope.channels_key.empty() && key == row.rope.channels_key) return true;
   if (key == "sliding_window") return row.windows != WindowRule::kNone;
   if (key == "use_sliding_window") return is_switched(row.windows);
   if (key.starts_with("no_rope_layer")) return row.unrotated == UnrotatedRule::kListed;
-  if (is_expert_key(row, key)) return true;
+  if (is_expert_key(row, key) || is_recurrence_key(row, key)) return true;
   if (keys.multipliers && std::ranges::find(kMultipliers, key) != kMultipliers.end()) return true;
   for (const std::string_view own :
        {keys.attention_bias, keys.output_bias, keys.mlp_bias, keys.qk_norm, keys.logit_scale, keys.parallel_residual,

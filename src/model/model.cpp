@@ -118,6 +118,32 @@ ExpertWeights make_experts(const Making& making) {
   return weights;
 }
 
+/// Returns the taps of the convolution, stored as [channel, tap].
+BackendTensor<float, 2> make_taps(const Making& making) {
+  const TensorRows stored = making.tensors.rows(TensorRole::kMixerTaps, making.layer);
+  const std::size_t channels = stored.rows(), taps = stored.columns();
+  std::vector<float> by_channel(channels * taps), by_tap(channels * taps);
+  stored.read(0, channels, by_channel);
+  for (std::size_t channel = 0; channel < channels; ++channel)
+    for (std::size_t tap = 0; tap < taps; ++tap) by_tap[tap * channels + channel] = by_channel[channel * taps + tap];
+  BackendTensor<float, 2> made(making.backend, {taps, channels});
+  making.backend.upload(made.view().data(), by_tap.data(), made.bytes());
+  return made;
+}
+
+RecurrenceWeights make_recurrence(const Making& making) {
+  using enum TensorRole;
+  const auto vector = [&](TensorRole role) {
+    return make_vector(making.backend, making.tensors.vector(role, making.layer));
+  };
+  return {make_fused(making, std::array{kMixerQuery, kMixerKey, kMixerValue, kMixerGate, kMixerStrength, kMixerStep}),
+          make_taps(making),
+          vector(kMixerDecay),
+          vector(kMixerStepBias),
+          vector(kMixerNorm),
+          make_fused(making, std::array{kMixerOutput}, making.residual_scale)};
+}
+
 LayerWeights make_layer(const Making& making) {
   using enum TensorRole;
   LayerWeights weights;
@@ -133,8 +159,12 @@ LayerWeights make_layer(const Making& making) {
   if (making.arithmetic.norms_after_rope) weights.turned_norm = make_turned_norm(making);
   if (making.tensors.has(kSinks, making.layer))
     weights.sinks = make_vector(making.backend, making.tensors.vector(kSinks, making.layer));
-  weights.qkv = make_fused(making, std::array{kQuery, kKey, kValue});
-  weights.output = make_fused(making, std::array{kOutput}, making.residual_scale);
+  if (making.tensors.has(kOutput, making.layer)) {
+    weights.qkv = make_fused(making, std::array{kQuery, kKey, kValue});
+    weights.output = make_fused(making, std::array{kOutput}, making.residual_scale);
+  }
+  if (making.tensors.has(kOutputGate, making.layer)) weights.output_gate = make_fused(making, std::array{kOutputGate});
+  if (making.tensors.has(kMixerOutput, making.layer)) weights.recurrence = make_recurrence(making);
   if (making.tensors.experts(making.layer) > 0)
     weights.sparse = make_experts(making);
   else
@@ -150,7 +180,8 @@ std::size_t room_for_weights(const Backend& backend) {
 
 /// Returns what no other device computes; "": every device computes the model.
 std::string cpu_only_part(const ModelConfig& config) {
-  const AttentionConfig& attention = config.layer.front().attention;
+  const AttentionConfig& attention = config.first_attention();
+  if (config.has_recurrence()) return "recurrent layers";
   if (config.has_experts()) return "a mixture of experts";
   if (attention.sinks) return "attention with sinks";
   if (attention.clip > 0) return "a limit of queries, keys and values";
@@ -158,6 +189,8 @@ std::string cpu_only_part(const ModelConfig& config) {
   const bool layer_norm = config.arithmetic.norm == NormKind::kLayer;
   return layer_norm && config.arithmetic.qk_norm != QkNorm::kNone ? "LayerNorm of queries and keys" : "";
 }
+
+std::size_t bytes_of(const std::unique_ptr<Weight>& weight) noexcept { return weight == nullptr ? 0 : weight->bytes(); }
 
 constexpr std::size_t kTableRows = 1024;       // rows of the embedding loaded at a time
 constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
@@ -167,12 +200,11 @@ constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 std::size_t LayerWeights::bytes() const noexcept {
   return attention_norm.bytes() + feed_forward_norm.bytes() + query_norm.bytes() + key_norm.bytes() +
          turned_norm.bytes() + sinks.bytes() + attention_output_norm.bytes() + feed_forward_output_norm.bytes() +
-         qkv->bytes() + output->bytes() + mlp.bytes() + sparse.bytes();
+         bytes_of(qkv) + bytes_of(output) + bytes_of(output_gate) + recurrence.bytes() + mlp.bytes() + sparse.bytes();
 }
 
 std::size_t ExpertWeights::bytes() const noexcept {
-  std::size_t sum = shared.bytes() + (router == nullptr ? 0 : router->bytes()) +
-                    (shared_scale == nullptr ? 0 : shared_scale->bytes());
+  std::size_t sum = shared.bytes() + bytes_of(router) + bytes_of(shared_scale);
   for (const MlpWeights& expert : experts) sum += expert.bytes();
   return sum;
 }

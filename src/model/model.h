@@ -54,16 +54,33 @@ struct ExpertWeights {
   std::size_t bytes() const noexcept;
 };
 
+/// A recurrent block.
+struct RecurrenceWeights {
+  std::unique_ptr<Weight> input;  // rows: queries, keys, values, gate, strengths, steps; as many as the block has
+  BackendTensor<float, 2> taps;   // [tap, channel]
+  BackendTensor<float, 1> decay, step_bias;  // [value_head]
+  BackendTensor<float, 1> norm;              // gain of the output
+  std::unique_ptr<Weight> output;            // [d_model, value rows]
+
+  std::size_t bytes() const noexcept {
+    return input == nullptr
+               ? 0
+               : input->bytes() + output->bytes() + taps.bytes() + decay.bytes() + step_bias.bytes() + norm.bytes();
+  }
+};
+
 struct LayerWeights {
   NormWeights attention_norm, feed_forward_norm;                // [d_model], of the blocks' inputs
   NormWeights query_norm, key_norm;                             // [head_dim] or [heads · head_dim]
   TurnedNorm turned_norm;                                       // if QkNorm follows RoPE
   NormWeights attention_output_norm, feed_forward_output_norm;  // [d_model]
-  std::unique_ptr<Weight> qkv;     // rows: q heads, k heads, v heads, rotate-half channel order
-  std::unique_ptr<Weight> output;  // [d_model, query_heads · head_dim]
-  BackendTensor<float, 1> sinks;   // [query_head], or empty
-  MlpWeights mlp;                  // of a dense block
-  ExpertWeights sparse;            // of a sparse block
+  std::unique_ptr<Weight> qkv;          // rows: q heads, k heads, v heads, rotate-half channel order
+  std::unique_ptr<Weight> output;       // [d_model, query_heads · head_dim]
+  std::unique_ptr<Weight> output_gate;  // [query_heads · head_dim, d_model]; nullptr: the output is not gated
+  RecurrenceWeights recurrence;
+  BackendTensor<float, 1> sinks;  // [query_head], or empty
+  MlpWeights mlp;                 // of a dense block
+  ExpertWeights sparse;           // of a sparse block
 
   std::size_t bytes() const noexcept;  // backend memory held
 };

@@ -1,6 +1,7 @@
 #include "model/model_tensors.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 #include "model/composite.h"
@@ -58,6 +59,17 @@ std::string skipped_note(std::size_t count, std::span<const std::string_view> pa
 /// Returns true if a name is that of one expert's or one head's tensor.
 bool holds_each(std::string_view name) { return name.find("{}") != name.rfind("{}"); }
 
+/// Returns true if the files hold the last tensor of ExpertRules::stacked.
+bool holds_stacked_experts(const TensorArchive& archive, ModelFormat format, const ParsedConfig& parsed) {
+  const ExpertRules* const rules = parsed.architecture->experts;
+  if (rules == nullptr || rules->stacked.empty()) return false;
+  for (std::size_t layer = 0; layer < parsed.config.layers(); ++layer) {
+    if (!parsed.config.layer[layer].feed_forward.is_sparse()) continue;
+    return find_any(archive, file_names(parsed, rules->stacked.back(), format, layer)) != nullptr;
+  }
+  return false;
+}
+
 bool is_norm(TensorRole role) {
   switch (role) {
     case TensorRole::kFinalNorm:
@@ -83,15 +95,14 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
           (format == ModelFormat::kGguf ? parsed.architecture->gguf_interleaved : parsed.architecture->hf_interleaved)
               ? Interleaving{parsed.config.head_dim(), parsed.config.rotary_dim()}
               : Interleaving{}),
+      stacked_experts_(holds_stacked_experts(archive, format, parsed)),
       layers_(parsed.config.layers()) {
   if (format == ModelFormat::kHuggingFace) embedding_names_ = settle_head(archive, parsed);
   Missing missing{.whole_layers = layers_.size(), .names = {}};
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     if (layer == 0) find_all(parsed.architecture->model_tensors, layer, parsed, missing);
-    find_all(parsed.architecture->attention_tensors, layer, parsed, missing);
-    const bool sparse = parsed.config.layer[layer].feed_forward.is_sparse();
-    find_all(sparse ? parsed.architecture->experts->tensors : parsed.architecture->feed_forward_tensors, layer, parsed,
-             missing);
+    for (const std::span<const TensorSpec> block : blocks_of(*parsed.architecture, parsed.config.layer[layer]))
+      find_all(block, layer, parsed, missing);
     find_all(kRopeTensors, layer, parsed, missing);
   }
   if (!missing.names.empty()) fail_missing(missing);
@@ -140,6 +151,19 @@ void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer
   }
 }
 
+/// Returns the tensors of a layer's blocks.
+std::vector<std::span<const TensorSpec>> ModelTensors::blocks_of(const Architecture& row,
+                                                                 const LayerConfig& layer) const {
+  std::vector<std::span<const TensorSpec>> blocks;
+  if (layer.has_attention()) blocks.push_back(row.attention_tensors);
+  if (layer.has_recurrence()) blocks.push_back(row.recurrence->tensors);
+  if (!layer.feed_forward.is_sparse())
+    blocks.push_back(row.feed_forward_tensors);
+  else
+    blocks.push_back(stacked_experts_ ? row.experts->stacked : row.experts->tensors);
+  return blocks;
+}
+
 /// Returns true if the config requests a bias.
 bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept {
   switch (spec.bias) {
@@ -161,14 +185,15 @@ bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) co
 RowPart ModelTensors::part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const {
   const auto rows_of = [&](const TensorSpec& spec) { return extent_of(spec.rows, parsed.config, layer, format_).size; };
   const std::size_t rows = rows_of(parts[index]);
-  if (format_ == ModelFormat::kHuggingFace && parsed.architecture->hf_heads_interleaved && parts.size() > 1) {
-    const std::size_t run = parsed.config.head_dim();
-    return {.first = index * run, .rows = rows, .run = run, .stride = parts.size() * run};
+  const TensorAxis by = format_ == ModelFormat::kHuggingFace ? parts[index].hf_heads : TensorAxis::kNone;
+  const std::size_t heads = by == TensorAxis::kNone ? 1 : extent_of(by, parsed.config, layer, format_).size;
+  std::size_t first = 0, all = 0;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    if (part < index) first += rows_of(parts[part]) / heads;
+    all += rows_of(parts[part]) / heads;
   }
   if (parts[index].alternating) return {.first = index, .rows = rows, .run = 1, .stride = parts.size()};
-  std::size_t first = 0;
-  for (const TensorSpec& before : parts.first(index)) first += rows_of(before);
-  return {.first = first, .rows = rows, .run = rows, .stride = rows};
+  return {.first = first, .rows = rows, .run = rows / heads, .stride = all};
 }
 
 const StoredTensor* ModelTensors::find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
@@ -334,6 +359,9 @@ std::vector<float> ModelTensors::vector(TensorRole role, std::size_t layer) cons
   }
   if (norms_less_one_ && is_norm(role)) {
     for (float& value : values) value += 1.0F;
+  }
+  if (role == TensorRole::kMixerDecay && format_ == ModelFormat::kHuggingFace) {  // stored as the decay's logarithm
+    for (float& value : values) value = -std::exp(value);
   }
   return values;
 }

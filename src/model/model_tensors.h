@@ -118,6 +118,7 @@ class ModelTensors {
 
   const Found& found(TensorRole role, std::size_t layer, std::size_t expert = 0) const;
   Interleaving interleaving(TensorRole role) const noexcept;
+  std::vector<std::span<const TensorSpec>> blocks_of(const Architecture& row, const LayerConfig& layer) const;
   bool needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
   bool biased(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
   void find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
@@ -135,6 +136,7 @@ class ModelTensors {
   ModelFormat format_;
   bool norms_less_one_;
   Interleaving interleaving_;  // of W_q and W_k
+  bool stacked_experts_;       // a tensor holds all experts of a layer, where files may hold one for each
   std::vector<Layer> layers_;  // tensors that do not belong to a layer are in layer 0
   std::vector<std::string> names_;
   std::vector<std::vector<std::uint64_t>> shapes_;                         // [name]

@@ -18,6 +18,7 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
 Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format) {
   const AttentionConfig& attention = config.layer[layer].attention;
   const FeedForwardConfig& block = config.layer[layer].feed_forward;
+  const DeltaNetConfig& mixer = config.layer[layer].delta_net;
   const bool hf = format == ModelFormat::kHuggingFace;
   const auto product = [&](std::string_view key, std::size_t heads) {
     return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(attention.head_dim);
@@ -49,6 +50,20 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
       return {block.experts.d_ff, hf ? "width of an expert" : "expert_feed_forward_length"};
     case TensorAxis::kSharedWidth:
       return {block.experts.shared_d_ff, hf ? "width of the shared expert" : "expert_shared_feed_forward_length"};
+    case TensorAxis::kMixerKeyRows:
+      return {mixer.key_rows(), "key heads x key head size of the recurrent block"};
+    case TensorAxis::kMixerValueRows:
+      return {mixer.value_rows(), "value heads x value head size of the recurrent block"};
+    case TensorAxis::kMixerKeyHeads:
+      return {mixer.key_heads, "key heads of the recurrent block"};
+    case TensorAxis::kMixerHeads:
+      return {mixer.value_heads, "value heads of the recurrent block"};
+    case TensorAxis::kMixerChannels:
+      return {mixer.channels(), "channels of the convolution"};
+    case TensorAxis::kMixerKernel:
+      return {mixer.kernel, "taps of the convolution"};
+    case TensorAxis::kMixerHeadDim:
+      return {mixer.value_head_dim, "value head size of the recurrent block"};
     case TensorAxis::kNone:
       break;
   }
@@ -72,6 +87,8 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   if (stacked) expected.insert(expected.begin(), extent_of(TensorAxis::kExperts, config, layer, format));
   // A vector may be stored as a matrix of one row, and the reverse.
   if (expected.size() == 1 && shape.size() == 2 && shape[0] == 1) expected.insert(expected.begin(), {1, "1"});
+  if (parts.front().role == TensorRole::kMixerTaps && shape.size() == 3)
+    expected.insert(expected.begin() + 1, {1, "1"});
   if (parts.front().rows == TensorAxis::kOne && shape.size() == 1) expected.erase(expected.begin());
   const bool fits = std::ranges::equal(shape, expected, {}, {}, &Extent::size);
   if (!fits) {

@@ -99,6 +99,11 @@ void write_cache(std::ostream& out, const ModelInfo::KvCache& cache) {
   out << '\n';
 }
 
+void write_recurrent_states(std::ostream& out, const ModelInfo::RecurrentStates& states) {
+  label(out, "states") << states.layers << " recurrent layers hold " << bytes_text(states.bytes)
+                       << " in f32, however long the text; no method changes them\n";
+}
+
 void write_memory(std::ostream& out, const ModelInfo::Memory& memory) {
   label(out, "memory") << "at --window " << memory.window << ", in f32 and in bf16\n";
   const Json f32 = to_json(memory.f32), bf16 = to_json(memory.bf16);  // one line for each command
@@ -131,6 +136,7 @@ std::string to_text(const ModelInfo& info) {
   write_rope(out, info);
   write_tokenizer(out, info.tokenizer);
   write_cache(out, info.kv_cache);
+  if (info.recurrent_states) write_recurrent_states(out, *info.recurrent_states);
   write_memory(out, info.memory);
   label(out, "processor") << info.processor.isa << ": bf16 is " << (info.processor.bf16_faster ? "faster" : "no faster")
                           << " than f32 here\n";

@@ -92,6 +92,11 @@ struct ModelInfo {
           "bytes_at_context_f16", of.bytes_at_context_f16);
     }
   };
+  /// The states of recurrent layers, which do not grow with the tokens and which no method changes.
+  struct RecurrentStates {
+    std::size_t layers = 0, reals = 0, bytes = 0;  // bytes: in f32
+    static void fields(auto& of, auto&& field) { field("layers", of.layers)("reals", of.reals)("bytes", of.bytes); }
+  };
   /// Memory of each command in bytes.
   struct CommandMemory {
     std::uint64_t weights = 0, capture = 0, spectrum = 0, eval = 0, faedkv = 0, elitekv = 0, elitekv_rank = 0;
@@ -130,6 +135,7 @@ struct ModelInfo {
   std::vector<Rope> rope = {};
   Tokenizer tokenizer = {};
   KvCache kv_cache = {};
+  std::optional<RecurrentStates> recurrent_states = {};  // set if some layers are recurrent
   Memory memory = {};
   Processor processor = {};
   std::vector<MethodRow> methods = {};
@@ -139,8 +145,9 @@ struct ModelInfo {
     field("name", of.name)("path", of.path)("architecture", of.architecture)("format", of.format)("files", of.files)(
         "parameters", of.parameters)("tensor_types", of.tensor_types)("geometry", of.geometry);
     field.absent_or("experts", of.experts);
-    field("rope", of.rope)("tokenizer", of.tokenizer)("kv_cache", of.kv_cache)("memory", of.memory)(
-        "processor", of.processor)("methods", of.methods)("notes", of.notes);
+    field("rope", of.rope)("tokenizer", of.tokenizer)("kv_cache", of.kv_cache);
+    field.absent_or("recurrent_states", of.recurrent_states);
+    field("memory", of.memory)("processor", of.processor)("methods", of.methods)("notes", of.notes);
   }
 };
 

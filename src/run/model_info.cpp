@@ -83,7 +83,7 @@ std::optional<ModelInfo::Experts> experts_of(const ModelConfig& config, std::uin
 std::vector<ModelInfo::Rope> ropes_of(const ModelConfig& config, std::size_t window) {
   const auto wavelength = [](double frequency) { return 2 * std::numbers::pi / frequency; };
   std::vector<std::size_t> layers(config.ropes.size());
-  for (const LayerConfig& layer : config.layer) ++layers[layer.attention.rope];
+  for (const LayerConfig& layer : config.layer) layers[layer.attention.rope] += layer.has_attention() ? 1 : 0;
   std::vector<ModelInfo::Rope> kinds;
   for (std::size_t kind = 0; kind < config.ropes.size(); ++kind) {
     const RopeParameters& rope = config.ropes[kind];
@@ -146,13 +146,22 @@ ModelInfo::KvCache cache_of(const ModelConfig& config) {
   const auto of_tokens = [&](std::size_t tokens) {
     return ModelInfo::BytesByType{4 * values * tokens, 2 * values * tokens, 2 * values * tokens};
   };
-  ModelInfo::KvCache cache{.reals_per_token = values,
-                           .bytes_per_token = of_tokens(1),
-                           .bytes_per_1024_tokens = of_tokens(1024),
-                           .bytes_at_context_f16 = 2 * values / config.layers() * config.cached_tokens(config.context)};
+  ModelInfo::KvCache cache{
+      .reals_per_token = values,
+      .bytes_per_token = of_tokens(1),
+      .bytes_per_1024_tokens = of_tokens(1024),
+      .bytes_at_context_f16 = 2 * values / config.attention_layers().size() * config.cached_tokens(config.context)};
   for (std::size_t layer = 0; layer < config.layers(); ++layer)
     cache.windowed_layers += config.window(layer) != 0 ? 1 : 0;
   return cache;
+}
+
+std::optional<ModelInfo::RecurrentStates> recurrent_states_of(const ModelConfig& config) {
+  if (!config.has_recurrence()) return std::nullopt;
+  const std::size_t reals = config.recurrent_values();
+  return ModelInfo::RecurrentStates{
+      static_cast<std::size_t>(std::ranges::count_if(config.layer, &LayerConfig::has_recurrence)), reals,
+      reals * sizeof(float)};
 }
 
 /// A calibration of all layers as --rank leaves it, with the factors that hold no more parameters than what they
@@ -211,6 +220,7 @@ ModelInfo model_info(const ModelSource& source, std::size_t window) {
           .rope = ropes_of(config, window),
           .tokenizer = tokenizer_of(source),
           .kv_cache = cache_of(config),
+          .recurrent_states = recurrent_states_of(config),
           .memory = {window, memory_of(source, window, DType::kF32), memory_of(source, window, DType::kBF16)},
           .processor = {std::string(name_of(instruction_set())), has_bf16_products()},
           .methods = method_rows(config),

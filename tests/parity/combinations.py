@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, DynamicCache
 
 TOKENS = 300  # above every window and every original context here
 VOCABULARY = 131
@@ -83,12 +83,26 @@ def qwen3_vl(text):
             "tie_word_embeddings": False}
 
 
+DELTA_NET = {"linear_num_key_heads": 2, "linear_num_value_heads": 6, "linear_key_head_dim": 12,
+             "linear_value_head_dim": 10, "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+             "head_dim": 24}
+QWEN3_NEXT = {**QWEN2_MOE, **DELTA_NET}
+
+
+def qwen3_5(text, kind="qwen3_5"):
+    vision = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 48,
+              "patch_size": 4, "num_position_embeddings": 16}
+    return {"text_config": {**common(), "model_type": kind + "_text", **DELTA_NET, **text}, "vision_config": vision,
+            "tie_word_embeddings": False}
+
+
 def partial(share):
     return rope({**DEFAULT, "partial_rotary_factor": share})
 
 
 GRANITE = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.5, "logits_scaling": 2.0}
 MIXED = ["sliding_attention", "full_attention", "sliding_attention"]
+RECURRENT = ("linear_attention",)  # types of layers
 ADJACENT = ("ernie4_5", "glm4", "cohere2")  # RoPE pairs are neighbouring channels
 
 
@@ -185,6 +199,9 @@ COMBINATIONS = {
                                None),
     "gpt_oss_default": ("gpt_oss", {"head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 2,
                                     "sliding_window": WINDOW, "swiglu_limit": 0.5, **rope(YARN_HALVES)}, None),
+    "qwen3_next_default": ("qwen3_next", {**QWEN3_NEXT, "mlp_only_layers": [1], **partial(0.25)}, None),
+    "qwen3_5_default": ("qwen3_5", qwen3_5(partial(0.25)), None),
+    "qwen3_5_moe_default": ("qwen3_5_moe", qwen3_5({**QWEN2_MOE, **partial(0.25)}, "qwen3_5_moe"), None),
     "qwen3_moe_step": ("qwen3_moe", {**QWEN_MOE, "head_dim": 16, "decoder_sparse_step": 2, **rope(YARN)}, None),
 }
 
@@ -215,6 +232,7 @@ GOLDEN = {"olmoe": "olmoe_clip", "phi_qk_layernorm": "phi_qk_layernorm", "stable
           "llama": "llama_yarn", "mistral": "mistral_default", "qwen2": "qwen2_default", "qwen3": "qwen3_linear",
           "gemma2": "gemma2_default", "gemma3": "gemma3_linear", "phi3": "phi3_longrope", "olmo2": "olmo2_llama3",
           "gpt_neox": "gpt_neox_dynamic", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default",
+          "qwen3_next": "qwen3_next_default", "qwen3_5": "qwen3_5_default", "qwen3_5_moe": "qwen3_5_moe_default",
           "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense"}
 
 
@@ -258,7 +276,7 @@ def stored_tensors(model):
             for part, stored in (("experts.gate_up_proj", "input_linear.weight"),
                                  ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):
                 name = name.replace("block_sparse_moe." + part, "block_sparse_moe." + stored)
-        if ".experts." in name and kind != "gpt_oss":
+        if ".experts." in name and kind not in ("gpt_oss", "qwen3_5_moe"):
             yield from expert_parts(name, parameter, kind)
         else:
             yield name, parameter
@@ -290,7 +308,23 @@ def rotating_layers(config):
         return [layer for layer, rotates in enumerate(config.no_rope_layers) if rotates]
     if config.model_type in ("exaone4", "cohere2"):
         return [layer for layer, kind in enumerate(config.layer_types) if kind == "sliding_attention"]
+    if recurrent_layers(config):
+        return [layer for layer, kind in enumerate(config.layer_types) if kind == "full_attention"]
     return list(range(config.num_hidden_layers))
+
+
+def recurrent_layers(config):
+    return [layer for layer, kind in enumerate(getattr(config, "layer_types", None) or []) if kind in RECURRENT]
+
+
+@torch.inference_mode()
+def recurrent_state(model, ids, layer):
+    """Returns the state of a recurrent layer after one pass: its matrices, and its convolution's inputs [tap, channel]."""
+    cache = DynamicCache(config=model.config.get_text_config())
+    model(torch.tensor([ids]), cache=cache, use_cache=True)
+    memory, inputs = cache.layers[layer].recurrent_states, cache.layers[layer].conv_states
+    memory, inputs = (held[0] if isinstance(held, dict) else held for held in (memory, inputs))
+    return memory[0], inputs[0].T
 
 
 @torch.inference_mode()

@@ -16,7 +16,8 @@ import sys
 import torch
 from safetensors.torch import save_file
 
-from combinations import COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, make_model, rotating_layers, run, stored_tensors, tokens
+from combinations import (COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, make_model, recurrent_layers, recurrent_state,
+                          rotating_layers, run, stored_tensors, tokens)
 from write_gguf import write_gguf
 
 ROWS = [0, 1, 63, 200, TOKENS - 1]
@@ -70,6 +71,9 @@ def write_golden(architecture, name, folder):
         "nll": single(nll[::13]), "layer": layer, "positions": positions,
         "k_pre": single(keys[-1][0][-1, positions]), "k_post": single(keys[-1][1][-1, positions]),
     }
+    if recurrent := recurrent_layers(model.config.get_text_config()):
+        memory, inputs = recurrent_state(model, tokens(), recurrent[-1])
+        golden["recurrent"] = {"layer": recurrent[-1], "memory": single(memory[-1, :4]), "inputs": single(inputs[-3:, :8])}
     (folder / f"{architecture}.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
 
 

@@ -63,6 +63,10 @@ class CpuBackend final : public Backend {
   void self_attention(const SelfAttentionInput& input, Operand out) override;
   void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void clamped_up_projection(Operand x, const Weight& weight, const SwigluClamp& clamp, Operand out) override;
+  void convolve(const ConvolutionInput& input, BackendView<float, 2> out) override;
+  void recur(const RecurrenceInput& input, BackendView<float, 2> out) override;
+  void gate(const GateInput& input, Operand out) override;
+  void gate_by_sigmoid(BackendView<const float, 2> gate, Operand x) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
 

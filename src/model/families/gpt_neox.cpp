@@ -17,12 +17,18 @@ constexpr std::array kGptNeoxModel{
                .rows = kVocabulary,
                .columns = kModel,
                .hf_other = "lm_head"}};
-constexpr std::string_view kNeoxQkv = "gpt_neox.layers.{}.attention.query_key_value";
+constexpr TensorSpec by_head(TensorRole role, TensorAxis rows) {
+  return {.role = role,
+          .hf = "gpt_neox.layers.{}.attention.query_key_value",
+          .gguf = "blk.{}.attn_qkv",
+          .rows = rows,
+          .columns = kModel,
+          .bias = B::kAttention,
+          .hf_heads = kQueryHeads};
+}
 constexpr std::array kGptNeoxAttention{
     TensorSpec{kAttentionNorm, "gpt_neox.layers.{}.input_layernorm", "blk.{}.attn_norm", kModel, kNone, B::kAlways},
-    TensorSpec{kQuery, kNeoxQkv, "blk.{}.attn_qkv", kQueryRows, kModel, B::kAttention},
-    TensorSpec{kKey, kNeoxQkv, "blk.{}.attn_qkv", kKeyRows, kModel, B::kAttention},
-    TensorSpec{kValue, kNeoxQkv, "blk.{}.attn_qkv", kKeyRows, kModel, B::kAttention},
+    by_head(kQuery, kQueryRows), by_head(kKey, kKeyRows), by_head(kValue, kKeyRows),
     TensorSpec{kOutput, "gpt_neox.layers.{}.attention.dense", "blk.{}.attn_output", kModel, kQueryRows, B::kAttention}};
 constexpr std::array kGptNeoxFeedForward{
     TensorSpec{kFeedForwardNorm, "gpt_neox.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm", kModel, kNone,
@@ -44,7 +50,6 @@ constexpr Architecture kGptNeox{.name = "gpt_neox",
                                                .activation = Activation::kGeluErf,
                                                .gated = false,
                                                .parallel_residual = true},
-                                .hf_heads_interleaved = true,
                                 .keys = {.norm_epsilon = "layer_norm_eps",
                                          .norm_epsilon_default = 1e-5F,
                                          .kv_heads = "",

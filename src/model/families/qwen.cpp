@@ -14,15 +14,7 @@ constexpr auto kQwen3Attention = pre_norm_attention(B::kAttention, B::kAttention
 constexpr auto kQwenFeedForward = pre_norm_mlp(B::kNone);
 
 constexpr auto kQwen2MoeAttention = pre_norm_attention(B::kAttention, B::kNone);
-constexpr auto kQwen2MoeExperts = join(
-    kMlpExperts,
-    std::array{
-        TensorSpec{kSharedScale, "model.layers.{}.mlp.shared_expert_gate", "blk.{}.ffn_gate_inp_shexp", kOne, kModel},
-        TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_expert.gate_proj", "blk.{}.ffn_gate_shexp", kSharedWidth,
-                   kModel},
-        TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_expert.up_proj", "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
-        TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp", kModel,
-                   kSharedWidth}});
+constexpr auto kQwen2MoeExperts = join(kMlpExperts, kSharedExpert);
 
 constexpr auto kQwen3VlExperts = join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")},
                                       std::array{TensorSpec{.role = kExpertGate,

@@ -103,6 +103,14 @@ constexpr TensorSpec router_bias(std::string_view hf) {
           .hf_ending = "",
           .gguf_ending = ".bias"};
 }
+/// Qwen's shared expert, whose output is scaled.
+inline constexpr std::array kSharedExpert{
+    TensorSpec{kSharedScale, "model.layers.{}.mlp.shared_expert_gate", "blk.{}.ffn_gate_inp_shexp", kOne, kModel},
+    TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_expert.gate_proj", "blk.{}.ffn_gate_shexp", kSharedWidth,
+               kModel},
+    TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_expert.up_proj", "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
+    TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp", kModel,
+               kSharedWidth}};
 inline constexpr std::array kSharedExperts{
     TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_experts.gate_proj", "blk.{}.ffn_gate_shexp", kSharedWidth,
                kModel},

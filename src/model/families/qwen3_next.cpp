@@ -1,0 +1,167 @@
+#include "model/families/experts.h"
+#include "model/families/families.h"
+#include "model/families/recurrence.h"
+#include "model/families/tensors.h"
+
+namespace kvs::inline model {
+
+namespace {
+
+using namespace tensors;
+using B = BiasGroup;
+
+constexpr TensorSpec gated_query(TensorRole role) {
+  return {.role = role,
+          .hf = "model.layers.{}.self_attn.q_proj",
+          .gguf = "blk.{}.attn_q",
+          .rows = kQueryRows,
+          .columns = kModel,
+          .bias = B::kAttention,
+          .hf_heads = kQueryHeads};
+}
+constexpr auto kGatedAttention =
+    join(std::array{kInputNorm, gated_query(kQuery), gated_query(kOutputGate), k_proj(B::kAttention),
+                    v_proj(B::kAttention), q_norm(kHeadDim), k_norm(kHeadDim), o_proj(B::kAttention)});
+constexpr auto kQwen35FeedForward = pre_norm_mlp(B::kNone);
+
+/// A tensor of the recurrent block whose name has no ending.
+constexpr TensorSpec by_value_head(TensorRole role, std::string_view hf, std::string_view gguf,
+                                   std::string_view gguf_ending) {
+  return {.role = role,
+          .hf = hf,
+          .gguf = gguf,
+          .rows = kMixerHeads,
+          .columns = kNone,
+          .hf_ending = "",
+          .gguf_ending = gguf_ending};
+}
+constexpr std::array kQwen35Block{
+    TensorSpec{kMixerTaps, "model.layers.{}.linear_attn.conv1d", "blk.{}.ssm_conv1d", kMixerChannels, kMixerKernel},
+    by_value_head(kMixerDecay, "model.layers.{}.linear_attn.A_log", "blk.{}.ssm_a", ""),
+    by_value_head(kMixerStepBias, "model.layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt", ".bias"),
+    TensorSpec{kMixerNorm, "model.layers.{}.linear_attn.norm", "blk.{}.ssm_norm", kMixerHeadDim, kNone},
+    TensorSpec{kMixerOutput, "model.layers.{}.linear_attn.out_proj", "blk.{}.ssm_out", kModel, kMixerValueRows}};
+
+/// Qwen 3 Next: a key head's queries, keys, values and gates follow each other.
+constexpr TensorSpec by_key_head(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows) {
+  return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = kModel, .hf_heads = kMixerKeyHeads};
+}
+constexpr std::string_view kNextQkvz = "model.layers.{}.linear_attn.in_proj_qkvz",
+                           kNextBa = "model.layers.{}.linear_attn.in_proj_ba";
+constexpr auto kNextRecurrence =
+    join(std::array{kInputNorm, by_key_head(kMixerQuery, kNextQkvz, "blk.{}.ssm_in", kMixerKeyRows),
+                    by_key_head(kMixerKey, kNextQkvz, "blk.{}.ssm_in", kMixerKeyRows),
+                    by_key_head(kMixerValue, kNextQkvz, "blk.{}.ssm_in", kMixerValueRows),
+                    by_key_head(kMixerGate, kNextQkvz, "blk.{}.ssm_in", kMixerValueRows),
+                    by_key_head(kMixerStrength, kNextBa, "blk.{}.ssm_ba", kMixerHeads),
+                    by_key_head(kMixerStep, kNextBa, "blk.{}.ssm_ba", kMixerHeads)},
+         kQwen35Block);
+
+constexpr std::string_view kQwen35Qkv = "model.layers.{}.linear_attn.in_proj_qkv";
+constexpr auto kQwen35Recurrence = join(
+    std::array{
+        kInputNorm, TensorSpec{kMixerQuery, kQwen35Qkv, "blk.{}.attn_qkv", kMixerKeyRows, kModel},
+        TensorSpec{kMixerKey, kQwen35Qkv, "blk.{}.attn_qkv", kMixerKeyRows, kModel},
+        TensorSpec{kMixerValue, kQwen35Qkv, "blk.{}.attn_qkv", kMixerValueRows, kModel},
+        TensorSpec{kMixerGate, "model.layers.{}.linear_attn.in_proj_z", "blk.{}.attn_gate", kMixerValueRows, kModel},
+        TensorSpec{kMixerStrength, "model.layers.{}.linear_attn.in_proj_b", "blk.{}.ssm_beta", kMixerHeads, kModel},
+        TensorSpec{kMixerStep, "model.layers.{}.linear_attn.in_proj_a", "blk.{}.ssm_alpha", kMixerHeads, kModel}},
+    kQwen35Block);
+
+constexpr RecurrenceRules kNextRules{.read = read_delta_net, .keys = kDeltaNetKeyNames, .tensors = kNextRecurrence};
+constexpr RecurrenceRules kQwen35Rules{.read = read_delta_net, .keys = kDeltaNetKeyNames, .tensors = kQwen35Recurrence};
+
+constexpr auto kNextExpertTensors = join(kMlpExperts, kSharedExpert);
+/// One tensor for all experts of a layer, the gates' rows first.
+constexpr TensorSpec of_all_experts(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
+                                    TensorAxis columns) {
+  return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = columns, .hf_ending = ""};
+}
+constexpr std::string_view kNextGateUp = "model.layers.{}.mlp.experts.gate_up_proj";
+constexpr auto kNextStackedExperts =
+    join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")}, kSharedExpert,
+         std::array{of_all_experts(kExpertGate, kNextGateUp, "blk.{}.ffn_gate_exps", kExpertWidth, kModel),
+                    of_all_experts(kExpertUp, kNextGateUp, "blk.{}.ffn_up_exps", kExpertWidth, kModel),
+                    of_all_experts(kExpertDown, "model.layers.{}.mlp.experts.down_proj", "blk.{}.ffn_down_exps", kModel,
+                                   kExpertWidth)});
+
+ExpertLayers read_next_experts(const JsonCursor& root, std::size_t layers) {
+  return read_experts(root, layers,
+                      {.shared_width = "shared_expert_intermediate_size",
+                       .normalised = "norm_topk_prob",
+                       .step = "decoder_sparse_step",
+                       .dense = "mlp_only_layers",
+                       .normalised_default = true,
+                       .count_default = 512,
+                       .chosen_default = 10,
+                       .width_default = 512,
+                       .shared_width_default = 512});
+}
+ExpertLayers read_qwen3_5_experts(const JsonCursor& root, std::size_t layers) {
+  return read_experts(root, layers,
+                      {.shared_width = "shared_expert_intermediate_size",
+                       .count_default = 256,
+                       .chosen_default = 8,
+                       .width_default = 512,
+                       .shared_width_default = 512});
+}
+constexpr ExpertRules kNextExperts{
+    .read = read_next_experts, .keys = kExpertKeyNames, .tensors = kNextExpertTensors, .stacked = kNextStackedExperts};
+constexpr ExpertRules kQwen35Experts{.read = read_qwen3_5_experts,
+                                     .keys = kExpertKeyNames,
+                                     .tensors = kNextExpertTensors,
+                                     .stacked = kNextStackedExperts};
+
+constexpr RopeDefaults kQuarterRotated{.share_key = "partial_rotary_factor", .share = 0.25};
+constexpr ConfigKeys next_keys(std::size_t kv_heads) {
+  return {.attention_bias = "attention_bias",
+          .head_dim_default = 256,
+          .kv_heads_default = kv_heads,
+          .context_default = 32768};
+}
+
+}  // namespace
+
+constexpr Architecture kQwen3Next{.name = "qwen3_next",
+                                  .hf_class = "Qwen3NextForCausalLM",
+                                  .hf_base_class = "Qwen3NextModel",
+                                  .model_type = "qwen3_next",
+                                  .model_tensors = kModelTensors,
+                                  .attention_tensors = kGatedAttention,
+                                  .feed_forward_tensors = kQwen35FeedForward,
+                                  .arithmetic = {.qk_norm = QkNorm::kHead},
+                                  .hf_norms_less_one = true,
+                                  .experts = &kNextExperts,
+                                  .recurrence = &kNextRules,
+                                  .keys = next_keys(2),
+                                  .rope = kQuarterRotated};
+
+// Text gives the three positions of its RoPE one value, so the sections of the chunks (mrope_section) have no effect.
+constexpr Architecture kQwen35{.name = "qwen3_5",
+                               .hf_class = "Qwen3_5ForCausalLM",
+                               .hf_base_class = "Qwen3_5TextModel",
+                               .model_type = "qwen3_5_text",
+                               .model_tensors = kModelTensors,
+                               .attention_tensors = kGatedAttention,
+                               .feed_forward_tensors = kQwen35FeedForward,
+                               .arithmetic = {.qk_norm = QkNorm::kHead},
+                               .hf_norms_less_one = true,
+                               .recurrence = &kQwen35Rules,
+                               .keys = next_keys(4),
+                               .rope = kQuarterRotated};
+
+constexpr Architecture kQwen35Moe{.name = "qwen3_5_moe",
+                                  .hf_class = "Qwen3_5MoeForCausalLM",
+                                  .hf_base_class = "Qwen3_5MoeTextModel",
+                                  .model_type = "qwen3_5_moe_text",
+                                  .model_tensors = kModelTensors,
+                                  .attention_tensors = kGatedAttention,
+                                  .feed_forward_tensors = kQwen35FeedForward,
+                                  .arithmetic = {.qk_norm = QkNorm::kHead},
+                                  .hf_norms_less_one = true,
+                                  .experts = &kQwen35Experts,
+                                  .recurrence = &kQwen35Rules,
+                                  .keys = next_keys(2),
+                                  .rope = kQuarterRotated};
+
+}  // namespace kvs::inline model

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "caches/recurrent_state.h"
+#include "model/model.h"
+#include "model/scratch.h"
+
+namespace kvs::inline model {
+
+/// The state at which a recurrent block begins.
+struct RecurrentStart {
+  RecurrentState* state = nullptr;  // nullptr: zero. An empty state becomes zero
+  bool moves = false;               // the only member moves `state` on
+};
+
+/// The block of a layer that mixes tokens by a state of fixed size instead of attention: Gated DeltaNet.
+/// Source: Yang et al. (2024), arXiv:2412.06464.
+class RecurrentBlock {
+ public:
+  explicit RecurrentBlock(Backend& backend)
+      : backend_(&backend), projected_(backend), convolved_(backend), mixed_(backend), gated_(backend) {}
+
+  /// Adds the block's output for `x` to `sum`. Long members are processed in pieces, so that memory is bounded.
+  /// @param x  [member · token, d_model], normalised;  @param sum  [member · token, d_model]
+  void add(const Operand& x, std::size_t members, const RecurrenceWeights& weights, const LayerConfig& layer,
+           float epsilon, const RecurrentStart& start, const BackendView<float, 2>& sum);
+
+ private:
+  RecurrentState& working_state(const LayerConfig& layer, const RecurrentStart& start);
+  void add_delta_net(const Operand& x, std::size_t members, const RecurrenceWeights& weights,
+                     const DeltaNetConfig& block, float epsilon, const RecurrentState& state,
+                     const BackendView<float, 2>& sum);
+
+  Backend* backend_;
+  RecurrentState own_;  // of passes that keep no state
+  Scratch projected_;   // f32 [row, projections]
+  Scratch convolved_;   // f32 [row, channel]
+  Scratch mixed_;       // f32 [row, value row]
+  Scratch gated_;       // operand, the same
+};
+
+}  // namespace kvs::inline model
