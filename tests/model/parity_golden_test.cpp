@@ -117,11 +117,13 @@ TEST_P(Passes, MembersOfABatchEqualTheSingleOne) {
 }
 
 TEST_P(Passes, SingleTokensWithACacheEqualOnePass) {
+  // Chunks of a recurrence round otherwise than its single steps.
+  const double tolerance = model_->config().has_recurrence() ? 1e-4 : 2e-5;
   Cache cache = test::cache_of(model_->config(), "full");
   for (std::size_t t = 0; t + 1 < tokens_.size(); ++t) {
     ResidualStream step = decoder_->embed(std::span(tokens_).subspan(t, 1), t, tokens_.size());
     decoder_->advance(step, layers(), nullptr, &cache);
-    ASSERT_NEAR(decoder_->nll(step, std::span(targets_).subspan(t, 1)).front(), expected_[t], 2e-5) << t;
+    ASSERT_NEAR(decoder_->nll(step, std::span(targets_).subspan(t, 1)).front(), expected_[t], tolerance) << t;
   }
 }
 
