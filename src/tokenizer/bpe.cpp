@@ -195,7 +195,8 @@ void Bpe::append(std::uint32_t symbol, std::vector<std::int32_t>& ids) const {
 }
 
 void Bpe::encode(std::string_view word, Scratch& scratch, std::vector<std::int32_t>& ids) const {
-  if (options_.ignore_merges) {
+  const bool run = options_.whole_runs != 0 && word.find_first_not_of(options_.whole_runs) == std::string_view::npos;
+  if (options_.ignore_merges || run) {
     const std::uint32_t whole = find(word);
     if (whole < vocabulary_size_) {
       ids.push_back(static_cast<std::int32_t>(whole));

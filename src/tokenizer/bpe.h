@@ -23,6 +23,7 @@ struct BpeOptions {
 
   Unit unit = Unit::kByte;     // units that a word is cut into before merging
   bool ignore_merges = false;  // a word that is itself a token becomes that token without merging
+  char whole_runs = 0;         // likewise a word of this byte only; 0: none
 };
 
 /// Byte-pair merging of one word at a time (Sennrich et al., ACL 2016, section 3.2), over bytes or characters. Symbols

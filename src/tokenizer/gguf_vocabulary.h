@@ -63,5 +63,7 @@ std::vector<float> read_gguf_scores(const GgufVocabulary& vocabulary);
 TokenizerParts read_gguf_bpe(GgufVocabulary vocabulary);
 /// Reads `tokenizer.ggml.model` = "llama": SentencePiece's BPE, which merges the pair with the highest score.
 TokenizerParts read_gguf_spm(GgufVocabulary vocabulary);
+/// Reads `tokenizer.ggml.model` = "gemma4": BPE over the characters of lines, whose spaces are markers.
+TokenizerParts read_gguf_gemma(GgufVocabulary vocabulary);
 
 }  // namespace kvs::inline tokenizer

@@ -142,7 +142,28 @@ TEST_F(TokenizerGguf, OtherModelsAndSplitsAreUnsupportedByName) {
   expect_error(ErrorCode::kUnsupported,
                "fake.gguf: tokenizer.ggml.pre: found pre-tokenizer \"new-pre\\x0a\", supported: ");
   file_.values["tokenizer.ggml.model"] = std::string_view("rwkv");
-  expect_error(ErrorCode::kUnsupported, "tokenizer.ggml.model: found \"rwkv\", expected \"gpt2\" or \"llama\"");
+  expect_error(ErrorCode::kUnsupported,
+               "tokenizer.ggml.model: found \"rwkv\", expected \"gpt2\", \"llama\" or \"gemma4\"");
+}
+
+// As in llama.cpp: spaces become markers, a line is one word, a run of line breaks that is a token is not merged.
+TEST_F(TokenizerGguf, Gemma4MergesTheCharactersOfLines) {
+  file_.values["tokenizer.ggml.model"] = std::string_view("gemma4");
+  file_.values.erase("tokenizer.ggml.pre");
+  tokens_ = {"<unk>", "\u2581", "a", "b", "\u2581a", "\n", "\n\n\n", "<0xC3>", "<0xA9>", "<0x0A>", "b\u2581a"};
+  types_ = {kUnknown, kNormal, kNormal, kNormal, kNormal, kNormal, kNormal, kByte, kByte, kByte, kNormal};
+  merges_ = {"\u2581 a", "b \u2581a", "\n \n"};
+  apply();
+  EXPECT_THAT(encode("b a"), ElementsAre(10));   // a merge over the space
+  EXPECT_THAT(encode(" b"), ElementsAre(1, 3));  // no space is put before a text
+  EXPECT_THAT(encode("a  a"), ElementsAre(2, 1, 4));
+  EXPECT_THAT(encode("\n\n\n"), ElementsAre(6));
+  EXPECT_THAT(encode("\n\n"), ElementsAre(9, 9));  // merged to a text that is no token: its bytes
+  EXPECT_THAT(encode("b\na"), ElementsAre(3, 5, 2));
+  EXPECT_THAT(encode("\u00e9"), ElementsAre(7, 8));
+  EXPECT_THAT(encode("\u00e8"), ElementsAre(7));  // a byte without a token is lost
+  EXPECT_EQ(load_tokenizer_gguf(file_)->decode({10, 7, 8, 6}), "b a\u00e9\n\n\n");
+  EXPECT_FALSE(load_tokenizer_gguf(file_)->adds_bos());
 }
 
 TEST_F(TokenizerGguf, TypesThatDoNotFitTheTokensAreRefused) {
