@@ -258,6 +258,15 @@ TEST_F(ChangedCheckpoint, UnknownSchemesAreRefusedByName) {
   refuse_weights("int_channel_zeros", "actorder", "group", "/weights: found reordered columns");
 }
 
+TEST_F(ChangedCheckpoint, AlgorithmsOfModulesThatAreNotReadDoNotMatter) {
+  load("modelopt_mixed");
+  Json& layers = quantization()["quantized_layers"];
+  layers["mtp.layers.0.mlp.experts"] = {{"quant_algo", "FP8_PB_WO"}, {"group_size", 128}};
+  EXPECT_NO_THROW(open());
+  layers["model.layers.0.mlp.up_proj"] = {{"quant_algo", "fp8_pb_wo"}};
+  expect_refused(ErrorCode::kUnsupported, "up_proj.weight: found quant_algo FP8_PB_WO, supported are: FP8, ");
+}
+
 TEST_F(ChangedCheckpoint, PartsThatAreMissingAreNamed) {
   for (const auto& [name, part] : std::map<std::string, std::string>{{"float_channel", "weight_scale"},
                                                                      {"int_channel_zeros", "weight_zero_point"},

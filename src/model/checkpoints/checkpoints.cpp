@@ -71,6 +71,7 @@ std::size_t expect_number(const JsonCursor& object, std::string_view key, const 
   const auto number = static_cast<std::size_t>(value.unsigned_integer());
   if (std::ranges::find(supported, number) != supported.end()) return number;
   std::vector<std::string> names;
+  names.reserve(supported.size());
   for (const std::size_t each : supported) names.push_back(std::to_string(each));
   throw Error(ErrorCode::kUnsupported, value.place(),
               "found " + std::to_string(number) + ", supported are: " + listed(names));

@@ -46,7 +46,7 @@ class Fp8Weights final : public QuantizedWeights {
 };
 
 std::unique_ptr<const QuantizedWeights> read_fp8(const JsonCursor& config, std::vector<std::string>& notes) {
-  expect_one_of(config, "fmt", {"e4m3"});
+  expect_one_of(config, "fmt", {"e4m3", "float8_e4m3fn"});
   expect_one_of(config, "scale_fmt", {"float", "ue8m0"});
   expect_one_of(config, "activation_scheme", {"dynamic", "static"});
   notes.push_back(config.place() + ": the weights (fp8) are decoded; activations are not quantised");

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <cctype>
 #include <iterator>
+#include <map>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "model/checkpoints/checkpoints.h"
 #include "model/checkpoints/module_patterns.h"
 #include "model/checkpoints/scaled_matrix.h"
@@ -23,7 +26,9 @@ const std::vector<std::string>& algorithms() {
 /// and one factor. The type of a module's weight says which.
 class ModelOptWeights final : public QuantizedWeights {
  public:
-  explicit ModelOptWeights(std::vector<ModulePattern> excluded) : excluded_(std::move(excluded)) {}
+  /// @param refused  modules with an algorithm that is not supported: its name
+  ModelOptWeights(std::vector<ModulePattern> excluded, std::map<std::string, std::string> refused)
+      : excluded_(std::move(excluded)), refused_(std::move(refused)) {}
 
   std::unique_ptr<StoredMatrix> find(const TensorArchive& archive, const std::string& name) const override {
     const std::string module = module_of(name);
@@ -46,6 +51,9 @@ class ModelOptWeights final : public QuantizedWeights {
     if (const ModulePattern* pattern = find_match(excluded_, module); pattern != nullptr)
       throw Error(ErrorCode::kInput, place_of(archive, weight),
                   "found quantised values of a module that \"" + printable(pattern->text(), 120) + "\" excludes");
+    if (const auto refused = refused_.find(module); refused != refused_.end())
+      throw Error(ErrorCode::kUnsupported, place_of(archive, weight),
+                  "found quant_algo " + printable(refused->second, 80) + ", supported are: " + listed(algorithms()));
     if (archive.find(module + ".pre_quant_scale") != nullptr)
       throw Error(ErrorCode::kUnsupported, place_of(archive, weight),
                   "found a pre_quant_scale beside it, which multiplies activations");
@@ -72,34 +80,49 @@ class ModelOptWeights final : public QuantizedWeights {
   }
 
   std::vector<ModulePattern> excluded_;
+  std::map<std::string, std::string> refused_;
 };
 
-/// @param object  with quant_algo and group_size: of the model, or of one module
-void check_algorithm(const JsonCursor& object, bool mixed) {
-  std::vector<std::string> supported = algorithms();
-  if (mixed) supported.emplace_back(kMixed);
-  if (!object.has("quant_algo")) object.fail("an object with quant_algo");
-  expect_one_of(object, "quant_algo", supported);
-  if (object.at("quant_algo").string().find("NVFP4") != std::string::npos && object.has("group_size"))
-    expect_number(object, "group_size", {kNvFp4Group}, kNvFp4Group);
+/// Returns quant_algo in upper case, which some versions write in lower case.
+/// @param object  of the model, or of one module
+std::string algorithm_of(const JsonCursor& object) {
+  std::string name = object.at("quant_algo").string();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (name.find("NVFP4") != std::string::npos) expect_number(object, "group_size", {kNvFp4Group}, kNvFp4Group);
+  return name;
+}
+
+bool is_supported(const std::string& algorithm) {
+  return std::ranges::find(algorithms(), algorithm) != algorithms().end();
+}
+
+/// Returns the modules of quantized_layers that cannot be read. The list has modules of parts that no model here reads.
+std::map<std::string, std::string> refused_layers(const JsonCursor& config) {
+  std::map<std::string, std::string> refused;
+  if (!config.has("quantized_layers")) return refused;
+  const JsonCursor layers = config.at("quantized_layers");
+  for (const std::string& module : layers.keys()) {
+    const std::string algorithm = algorithm_of(layers.at(module));
+    if (!is_supported(algorithm)) refused[module] = algorithm;
+  }
+  return refused;
 }
 
 /// Reads quantization_config, or the object `quantization` of hf_quant_config.json.
 std::unique_ptr<const QuantizedWeights> read_modelopt(const JsonCursor& config, std::vector<std::string>& notes) {
   const JsonCursor own = config.has("quantization") ? config.at("quantization") : config;
-  check_algorithm(own, true);
-  const std::string& algorithm = own.at("quant_algo").string();
-  if (algorithm == kMixed) {
-    const JsonCursor layers = own.at("quantized_layers");
-    for (const std::string& module : layers.keys()) check_algorithm(layers.at(module), false);
-  }
+  const std::string algorithm = algorithm_of(own);
+  if (algorithm != kMixed && !is_supported(algorithm))
+    throw Error(ErrorCode::kUnsupported, own.at("quant_algo").place(),
+                "found " + describe_json(own.at("quant_algo").value()) + ", supported are: " + listed(algorithms()) +
+                    ", " + std::string(kMixed));
   const bool cache = own.has("kv_cache_quant_algo") || own.has("kv_cache_scheme");
   notes.push_back(own.place() + ": the weights (modelopt, " + algorithm +
                   ") are decoded; activations are not quantised" + (cache ? ", nor is the cache" : ""));
   std::vector<ModulePattern> excluded = read_patterns(own, "exclude_modules", ModulePattern::with_wildcards);
   std::vector<ModulePattern> ignored = read_patterns(own, "ignore", ModulePattern::with_wildcards);
   std::ranges::move(ignored, std::back_inserter(excluded));
-  return std::make_unique<ModelOptWeights>(std::move(excluded));
+  return std::make_unique<ModelOptWeights>(std::move(excluded), refused_layers(own));
 }
 
 }  // namespace

@@ -10,12 +10,38 @@ namespace kvs::inline model {
 
 namespace {
 
-constexpr std::array<float, 16> kE2m1Values{0,     0.5F,  1,     1.5F,  2,     3,     4,     6,
-                                            -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
+using FourBitValues = std::array<float, 16>;  // [code]
+constexpr FourBitValues kE2m1Values{0,     0.5F,  1,     1.5F,  2,     3,     4,     6,
+                                    -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
+constexpr FourBitValues kSignedValues{-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+
+/// [byte]: the values of its low and its high half
+using PairValues = std::array<std::array<float, 2>, 256>;
+constexpr PairValues pair_values(const FourBitValues& values) {
+  PairValues pairs{};
+  for (std::size_t byte = 0; byte < pairs.size(); ++byte) pairs[byte] = {values[byte % 16], values[byte / 16]};
+  return pairs;
+}
+constexpr PairValues kE2m1Pairs = pair_values(kE2m1Values), kSignedPairs = pair_values(kSignedValues);
+
+void decode_pairs(const PairValues& pairs, const std::byte* row, std::size_t column, std::span<float> out) {
+  const auto pair_of = [&](std::size_t n) -> const auto& {
+    return pairs[std::to_integer<unsigned>(row[(column + n) / 2])];
+  };
+  std::size_t n = column % 2;
+  if (n == 1 && !out.empty()) out[0] = pair_of(0)[1];
+  for (; n + 1 < out.size(); n += 2) {
+    const std::array<float, 2>& pair = pair_of(n);
+    out[n] = pair[0];
+    out[n + 1] = pair[1];
+  }
+  if (n < out.size()) out[n] = pair_of(n)[0];
+}
 
 template <std::size_t Bits>
 void decode_packed_codes(const std::byte* row, std::size_t column, std::span<float> out) {
   constexpr int kMiddle = 1 << (Bits - 1);
+  if constexpr (Bits == 4) return decode_pairs(kSignedPairs, row, column, out);
   for (std::size_t n = 0; n < out.size(); ++n)
     out[n] = static_cast<float>(static_cast<int>(packed_code(row, column + n, Bits)) - kMiddle);
 }
@@ -39,10 +65,7 @@ void decode_i8_codes(const std::byte* row, std::size_t column, std::span<float> 
 }
 
 void decode_e2m1_codes(const std::byte* row, std::size_t column, std::span<float> out) {
-  for (std::size_t n = 0; n < out.size(); ++n) {
-    const auto pair = std::to_integer<unsigned>(row[(column + n) / 2]);
-    out[n] = kE2m1Values[(column + n) % 2 == 0 ? pair & 15U : pair >> 4];
-  }
+  decode_pairs(kE2m1Pairs, row, column, out);
 }
 
 unsigned packed_code(const std::byte* bytes, std::size_t index, std::size_t bits) noexcept {
