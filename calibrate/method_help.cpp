@@ -52,6 +52,31 @@ std::string parameter_line(const ParameterSpec& spec) {
   return words + gap + spec.help + (range.empty() ? "" : " (" + range + ')') + '\n';
 }
 
+/// Returns the names of the methods that have parameters but not this one: "faedkv, kivi".
+std::string methods_without(const std::string& parameter) {
+  std::vector<std::string> names;
+  for (const Method* const method : all_methods()) {
+    if (method->make == nullptr) continue;
+    const std::vector<ParameterSpec> specs = describe(*method);
+    if (std::ranges::find(specs, parameter, &ParameterSpec::name) == specs.end()) names.emplace_back(method->name);
+  }
+  return listed(names);
+}
+
+/// Returns the lines of the parameters that most methods share, with the methods that lack them.
+std::string shared_lines(const std::vector<ParameterSpec>& shared) {
+  std::vector<std::pair<std::string, std::string>> lines;  // methods that lack the parameters, the parameters
+  for (const ParameterSpec& spec : shared) {
+    const std::string lacking = methods_without(spec.name);
+    if (lines.empty() || lines.back().first != lacking) lines.emplace_back(lacking, "");
+    lines.back().second += parameter_words(spec);
+  }
+  std::string text;
+  for (const auto& [lacking, words] : lines)
+    text += "  all methods" + (lacking.empty() ? "" : " but " + lacking) + ':' + words + '\n';
+  return text;
+}
+
 }  // namespace
 
 std::string method_help(const Method& method) {
@@ -68,14 +93,10 @@ std::string method_help(const Method& method) {
 }
 
 std::string cache_method_lines() {
-  std::string lines = "Methods and the parameters that --set takes (a list has a value for each layer):\n", shared,
-              configs;
-  std::set<std::string> names;  // parameters of all methods: the full cache has no others
+  std::string lines = "Methods and the parameters that --set takes (a list has a value for each layer):\n", configs;
+  std::set<std::string> names;  // the full cache's parameters, which most methods share
   const std::vector<ParameterSpec> full = describe(kFullMethod);
-  for (const ParameterSpec& spec : full) {
-    shared += parameter_words(spec);
-    names.insert(spec.name);
-  }
+  for (const ParameterSpec& spec : full) names.insert(spec.name);
   for (const Method* const method : all_methods()) {
     if (method->make == nullptr) {
       configs += (configs.empty() ? "" : ", ") + std::string(method->name);
@@ -86,7 +107,7 @@ std::string cache_method_lines() {
       if (!names.contains(spec.name)) own += parameter_words(spec);
     lines += "  " + std::string(method->name) + (own.empty() ? "" : ":") + own + '\n';
   }
-  return lines + "  all methods:" + shared + '\n' + type_line(full) + "  only with --config: " + configs + '\n';
+  return lines + shared_lines(full) + type_line(full) + "  only with --config: " + configs + '\n';
 }
 
 }  // namespace kvs::inline calibrate

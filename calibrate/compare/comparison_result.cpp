@@ -115,7 +115,7 @@ LeftOut left_out(const ComparisonResult& result) {
     add("scoring " + std::to_string(left.unscored) + " of " + std::to_string(result.configurations.size()) +
         " configurations");
   if (left.shortened > 0) add("scoring " + std::to_string(left.shortened) + " on as many documents as the others");
-  if (!words.empty()) left.verdict = "no time was left for" + words;
+  if (!words.empty()) left.verdict = "the time limit left out" + words;
   return left;
 }
 

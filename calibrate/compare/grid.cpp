@@ -35,9 +35,10 @@ class ConfigurationMaker {
   ConfigurationMaker(const CompareGrid& grid, const ModelConfig& model)
       : grid_(grid), model_(model), shape_(cache_shape(model)) {}
 
-  std::vector<Configuration> configurations() {
-    for (const std::string& name : grid_.methods) {
-      const Method& method = *find_method(name);
+  std::vector<Configuration> configurations(const std::function<void(std::size_t)>& progress) {
+    for (std::size_t n = 0; n < grid_.methods.size(); ++n) {
+      if (progress) progress(n);
+      const Method& method = *find_method(grid_.methods[n]);
       for (const std::string& type : kv_types_of(grid_, method)) add(method, type);
     }
     return std::move(configurations_);
@@ -130,8 +131,9 @@ std::string configuration_label(const std::string& method, const std::string& ty
   return method == "full" ? type : method + " + " + type;
 }
 
-std::vector<Configuration> grid_configurations(const CompareGrid& grid, const ModelConfig& model) {
-  return ConfigurationMaker(grid, model).configurations();
+std::vector<Configuration> grid_configurations(const CompareGrid& grid, const ModelConfig& model,
+                                               const std::function<void(std::size_t)>& progress) {
+  return ConfigurationMaker(grid, model).configurations(progress);
 }
 
 std::vector<std::string> kv_types_of(const CompareGrid& grid, const Method& method) {

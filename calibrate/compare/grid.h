@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,7 +50,9 @@ std::string configuration_label(const std::string& method, const std::string& ty
 /// KIVI's bits, GQA's heads) gives one configuration, at the smallest budget that holds it. There is no configuration
 /// for a cache that holds no fewer bytes than the full cache, or for a method whose storage type alone reaches the
 /// budget.
-std::vector<Configuration> grid_configurations(const CompareGrid& grid, const ModelConfig& model);
+/// @param progress  called with the number of methods whose configurations are sized
+std::vector<Configuration> grid_configurations(const CompareGrid& grid, const ModelConfig& model,
+                                               const std::function<void(std::size_t)>& progress = {});
 
 /// Returns the storage types of a method's configurations. The first is none.
 std::vector<std::string> kv_types_of(const CompareGrid& grid, const Method& method);

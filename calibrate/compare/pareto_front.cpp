@@ -146,7 +146,7 @@ FrontAnswers ask_pareto_front(const Run& run, const FrontQuestions& questions, s
     const double share = static_cast<double>(asking.longest()) / static_cast<double>(tokens);
     count = recorded_count(records, *seconds, 2 * share * pass_seconds(front), count);
     if (count == 0) {
-      run.note("no time is left to ask the questions of --task " + questions.task);
+      run.note("the questions of --task " + questions.task + " do not fit the time that is left for them");
       return {std::nullopt, std::vector<std::optional<Retrieval>>(front.size())};
     }
   }
@@ -170,7 +170,8 @@ std::optional<ComparisonSpeeds> time_pareto_front(const Run& run, std::span<cons
     run.note(reason);
     return std::nullopt;
   };
-  if (seconds && pass_seconds(front) > *seconds) return refuse("no time is left to time the front");
+  if (seconds && pass_seconds(front) > *seconds)
+    return refuse("the timed passes of the front do not fit the time that is left for them");
   const std::vector<TimedCache> caches = timed_caches(run, front, document.size());
   const LatencyPlan plan{.lengths = {document.size() - decode},
                          .decode = decode,

@@ -55,9 +55,9 @@ std::string spoken(const std::string& label) {
   constexpr std::string_view kCalibrated = ", calibrated";
   const Method* const method = find_method(std::string_view(label).substr(0, label.find_first_of(" ,")));
   if (method == nullptr) return label;
-  std::string rest = label.substr(method->name.size());
-  if (rest.starts_with(kCalibrated)) rest = " (calibrated)" + rest.substr(kCalibrated.size());
-  return std::string(method->title) + rest;
+  const std::string rest = label.substr(method->name.size());
+  if (!rest.starts_with(kCalibrated)) return label;
+  return std::string(method->name) + " (calibrated)" + rest.substr(kCalibrated.size());
 }
 
 std::string cache_label(const std::string& method, const std::optional<Json>& parameters) {

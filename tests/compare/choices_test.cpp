@@ -187,7 +187,7 @@ TEST(Comparison, SaysWhatWasLeftOut) {
   const std::string left = result.left_out.verdict.value_or("");
   EXPECT_EQ(result.best[0].unscored, 2U);
   EXPECT_THAT(result.best[0].verdict, HasSubstr("; no time was left to try 2 others of this budget"));
-  EXPECT_EQ(left, "no time was left for calibrating elitekv to 50 %, 25 %; scoring 1 of 4 configurations");
+  EXPECT_EQ(left, "the time limit left out calibrating elitekv to 50 %, 25 %; scoring 1 of 4 configurations");
   EXPECT_EQ(result.left_out.shortened, 0U);
   EXPECT_EQ(result.left_out.calibrations.size(), 2U);
   EXPECT_THAT(to_text(result, {}), HasSubstr(left));

@@ -64,7 +64,7 @@ TEST(ComparisonFindings, GiveAGainItsInterval) {
 
 TEST(ComparisonFindings, RepeatWhatTheCommandLeftOut) {
   Json json = output_json("comparison.json");
-  json["left_out"]["verdict"] = "no time was left for scoring 1 of 6 configurations";
+  json["left_out"]["verdict"] = "the time limit left out scoring 1 of 6 configurations";
   EXPECT_THAT(comparison_findings(comparison_of(json)),
               Contains("No time was left for scoring 1 of 6 configurations."));
 }

@@ -8,6 +8,7 @@
 #include "calibrate/compare/options.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/task_input.h"
+#include "run/progress.h"
 #include "run/run.h"
 
 namespace kvs::inline cli {
@@ -54,7 +55,8 @@ CompareInput compare_input(const Run& run, const CompareGrid& planned) {
   grid.tokens = input.documents.front().size();
   grid.prefix = input.plan.prefix = compare_prefix(options, grid.tokens);
   input.decode = compare_decode(options, grid.tokens - grid.prefix - 1);
-  input.configurations = grid_configurations(grid, run.config());
+  Progress progress("compare: sizes", grid.methods.size(), run.quiet());
+  input.configurations = grid_configurations(grid, run.config(), progress.counter());
   for (Configuration& one : file_configurations(options.list("config"), grid, run.model()))
     input.configurations.push_back(std::move(one));
   return input;

@@ -94,7 +94,7 @@ void check_digest(const OpenCapture& capture, const Expected& expected) {
 Error unfinished_error(const fs::path& path, const std::string& state) {
   return Error(ErrorCode::kConflict, path.native(),
                "an unfinished capture" + state + "; --resume finishes it, or " +
-                   "the documents written so far can be read as an incomplete capture");
+                   "--allow-incomplete reads the documents written so far");
 }
 
 /// Builds the index of an untrusted file from the dataset offsets that libhdf5 reports.
