@@ -60,6 +60,9 @@ enum class TensorRole : std::uint8_t {
   kExpertDown
 };
 inline constexpr std::size_t kTensorRoles = 41, kExpertRoles = 3;
+constexpr bool is_shared(TensorRole role) noexcept {
+  return role >= TensorRole::kSharedScale && role <= TensorRole::kSharedDown;
+}
 constexpr bool is_of_expert(TensorRole role) noexcept { return role >= TensorRole::kExpertGate; }
 
 /// The quantity that determines an extent of a tensor's shape.
@@ -102,6 +105,7 @@ struct TensorSpec {
   std::string_view hf_other = {};  // name in other versions of Transformers
   std::string_view hf_ending = ".weight", gguf_ending = ".weight";
   bool hf_transposed = false;  // a tensor of all experts is [expert, column, row] in Hugging Face files
+  bool hf_either_way = false;  // hf_transposed unless its shape is [expert, row, column]
   std::string_view hf_bias_ending = ".bias";
   bool alternating = false;      // the rows of a stored tensor's parts alternate
   bool sequential_only = false;  // models with a parallel residual lack it
@@ -132,9 +136,9 @@ enum class WindowRule : std::uint8_t {
 /// Which layers do not rotate queries and keys.
 enum class UnrotatedRule : std::uint8_t {
   kNone,
-  kListed,      // a 0 in no_rope_layers, or every no_rope_layer_interval-th layer
-  kFullLayers,  // layers without a window
-  kFullOfMixed  // layers without a window, if other layers have one
+  kListed,         // a 0 in no_rope_layers, or every no_rope_layer_interval-th layer
+  kFullLayers,     // layers without a window
+  kFullIfWindowed  // layers without a window, if sliding_window is stated
 };
 
 /// Keys of a config.json for differences between models of one family. Defaults are those of its Transformers class.

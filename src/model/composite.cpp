@@ -14,7 +14,7 @@ namespace {
 
 // Sources: each class's configuration in Transformers 5.
 constexpr std::array kComposites{
-    Composite{"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", true},
+    Composite{"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", true, false},
     Composite{"mistral3", "Mistral3ForConditionalGeneration", "mistral", true},
     Composite{"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", false},
     Composite{"qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text", false},
@@ -78,6 +78,7 @@ void complete_text_config(const Composite& composite, Json& root) {
   if (!text.contains("model_type")) text["model_type"] = composite.text_type;
   const auto tied = root.find("tie_word_embeddings");
   text["tie_word_embeddings"] = tied == root.end() || tied->is_null() ? Json(composite.tied_head_default) : *tied;
+  if (!composite.caps_logits) text.erase("final_logit_softcapping");
   if (const auto quantized = root.find("quantization_config"); quantized != root.end())
     text["quantization_config"] = *quantized;
 }

@@ -12,6 +12,7 @@ struct Composite {
   std::string_view model_type, hf_class;
   std::string_view text_type;  // of a text_config without model_type
   bool tied_head_default;      // of tie_word_embeddings beside text_config
+  bool caps_logits = true;     // the composite applies its language model's final_logit_softcapping
 };
 
 /// Returns the composite that config.json names, or nullptr if the config is a language model's own.

@@ -279,7 +279,7 @@ std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, 
   const std::size_t layers = config.layers();
   std::vector<bool> unrotated(layers, false);
   if (row.unrotated == UnrotatedRule::kFullLayers ||
-      (row.unrotated == UnrotatedRule::kFullOfMixed && config.has_windows())) {
+      (row.unrotated == UnrotatedRule::kFullIfWindowed && window_size(root, row) > 0)) {
     for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = config.window(layer) == 0;
   }
   if (row.unrotated != UnrotatedRule::kListed) return unrotated;
@@ -291,7 +291,7 @@ std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, 
     return unrotated;
   }
   const JsonCursor list = root.at("no_rope_layers");
-  if (list.array_size() != layers) list.fail("a 0 or 1 for each of " + std::to_string(layers) + " layers");
+  if (list.array_size() < layers) list.fail("a 0 or 1 for each of " + std::to_string(layers) + " layers");
   for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = list.at(layer).integer(0, 1) == 0;
   return unrotated;
 }

@@ -258,8 +258,9 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
     const auto read = [this](std::size_t first, std::size_t count, std::span<float> out) {
       embedding_->read(first, count, out);
     };
+    const std::vector<float> bias = tensors.bias(TensorRole::kHead, 0);
     head_ = backend.make_weight(
-        {.rows = embedding_->table.rows, .columns = embedding_->table.columns, .read = read, .bias = {}});
+        {.rows = embedding_->table.rows, .columns = embedding_->table.columns, .read = read, .bias = bias});
   } else {
     head_ = make_fused({.backend = backend, .tensors = tensors}, std::array{TensorRole::kHead});
   }

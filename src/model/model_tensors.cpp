@@ -126,12 +126,13 @@ void ModelTensors::fail_missing(const Missing& missing) const {
   throw Error(ErrorCode::kInput, any == nullptr ? "model" : archive_->file_of(*any).string(), text);
 }
 
-bool ModelTensors::needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept {
+bool ModelTensors::needed(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed) const noexcept {
   if (name_in(spec, format_).empty()) return false;
+  if (is_shared(spec.role) && parsed.config.layer[layer].feed_forward.experts.shared_d_ff == 0) return false;
   if (spec.role == TensorRole::kQueryNorm || spec.role == TensorRole::kKeyNorm)
     return parsed.config.arithmetic.qk_norm != QkNorm::kNone;
   if (spec.sequential_only && parsed.config.arithmetic.parallel_residual) return false;
-  return spec.role != TensorRole::kHead || !parsed.config.tied_head;
+  return spec.role != TensorRole::kHead || !parsed.config.tied_head || spec.bias != BiasGroup::kNone;
 }
 
 void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed,
@@ -142,9 +143,9 @@ void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer
     const TensorSpec& spec = table[begin];
     if (is_of_expert(spec.role)) {
       find_experts(table.subspan(begin, end - begin), layer, parsed, missing);
-    } else if (needed(spec, parsed) && holds_each(name_in(spec, format_))) {
+    } else if (needed(spec, layer, parsed) && holds_each(name_in(spec, format_))) {
       find_heads(spec, layer, parsed, missing);
-    } else if ((spec.per_layer() || layer == 0) && needed(spec, parsed)) {
+    } else if ((spec.per_layer() || layer == 0) && needed(spec, layer, parsed)) {
       find(table.subspan(begin, end - begin), layer, parsed, missing);
     }
     begin = end;
@@ -223,8 +224,10 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
   };
   std::vector<std::string> names = file_names(parsed, spec, format_, layer);
   if (spec.role == TensorRole::kEmbedding && format_ == ModelFormat::kHuggingFace) names = embedding_names_;
-  const StoredTensor *weight = find_checked(parts, names, false, false, layer, parsed), *bias = nullptr;
-  if (weight == nullptr && !spec.optional) miss(names.front());
+  const StoredTensor *weight = nullptr, *bias = nullptr;
+  const bool tied = spec.role == TensorRole::kHead && parsed.config.tied_head;  // only a bias is the head's own
+  if (!tied) weight = find_checked(parts, names, false, false, layer, parsed);
+  if (weight == nullptr && !spec.optional && !tied) miss(names.front());
   const bool asked = biased(spec, parsed);
   if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
     names = file_names(parsed, spec, format_, layer, true);
@@ -241,7 +244,6 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
 void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing) {
   const TensorSpec& spec = parts.front();
   const bool stacked = !holds_each(name_in(spec, format_));
-  const bool transposed = spec.hf_transposed && format_ == ModelFormat::kHuggingFace;
   std::vector<std::array<Found, kExpertRoles>>& experts = layers_[layer].experts;
   experts.resize(parsed.config.layer[layer].feed_forward.experts.count);
   std::size_t rows = 0;  // of one expert
@@ -260,6 +262,7 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
       weight = find(expert, false);
       if (spec.bias != BiasGroup::kNone) bias = find(expert, true);
     }
+    const bool transposed = weight != nullptr && is_transposed(weight->shape, parts, parsed.config, layer, format_);
     for (std::size_t index = 0; index < parts.size(); ++index) {
       RowPart part = part_of(parts, index, layer, parsed);
       if (stacked && !transposed) part.first += expert * rows;

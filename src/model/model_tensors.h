@@ -119,7 +119,7 @@ class ModelTensors {
   const Found& found(TensorRole role, std::size_t layer, std::size_t expert = 0) const;
   Interleaving interleaving(TensorRole role) const noexcept;
   std::vector<std::span<const TensorSpec>> blocks_of(const Architecture& row, const LayerConfig& layer) const;
-  bool needed(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
+  bool needed(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed) const noexcept;
   bool biased(const TensorSpec& spec, const ParsedConfig& parsed) const noexcept;
   void find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   void find(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);

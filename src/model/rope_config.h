@@ -21,7 +21,7 @@ struct RopeDefaults {
   std::string_view theta_key = "rope_theta";  // config.json key of the base
   /// Gemma 3: base of the RoPE of layers with a window, without scaling; 0: all layers use the same RoPE.
   double window_theta = 0;
-  bool windows_share_theta = false;  // Olmo 3: the same base, without the scaling
+  std::string_view window_theta_key = "rope_local_base_freq";  // config.json key of window_theta
   /// config.json key of the share of a head's channels that are rotated; empty: Transformers always rotates whole
   /// heads, so another share in a config is refused.
   std::string_view share_key = "";

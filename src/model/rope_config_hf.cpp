@@ -127,10 +127,11 @@ double theta_of(const JsonCursor& root, const JsonCursor& scaling, std::string_v
 void refuse_passed_over(const JsonCursor& root, const JsonCursor& scaling) {
   if (scaling.is_null()) return;
   const bool old = root.has("rope_scaling") && !root.at("rope_scaling").value().empty();
-  if (!old && !per_layer_type(scaling)) scaling.fail("an object for each type of layer");
   const auto refuse = [&](const std::string& problem) {
     throw Error(ErrorCode::kUnsupported, scaling.place(), problem);
   };
+  if (!old && !per_layer_type(scaling))
+    refuse("found RoPE parameters for all layers, supported is: an object for each type of layer");
   if (!old) return;
   if (per_layer_type(scaling))
     refuse("found RoPE parameters per type of layer, which Transformers reads in rope_parameters only");
@@ -202,9 +203,9 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
     return;
   }
   refuse_passed_over(root, scaling);
-  RopeParameters local{.theta = defaults.windows_share_theta ? rope.theta : defaults.window_theta,
-                       .rotary_dim = rope.rotary_dim};
-  if (root.has("rope_local_base_freq")) local.theta = root.at("rope_local_base_freq").positive_f32();
+  RopeParameters local{.theta = defaults.window_theta, .rotary_dim = rope.rotary_dim};
+  const std::string_view key = defaults.window_theta_key;
+  if (!key.empty() && root.has(key)) local.theta = root.at(key).positive_f32();
   if (per_layer_type(scaling)) {
     rope = parse_nested(scaling, kFull, rope.theta, context, rope.rotary_dim);
     local = parse_nested(scaling, kSliding, local.theta, context, rope.rotary_dim);

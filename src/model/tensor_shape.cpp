@@ -70,6 +70,16 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
   return {0, ""};
 }
 
+bool is_transposed(std::span<const std::uint64_t> shape, std::span<const TensorSpec> parts, const ModelConfig& config,
+                   std::size_t layer, ModelFormat format) {
+  if (!parts.front().hf_transposed || format != ModelFormat::kHuggingFace) return false;
+  if (!parts.front().hf_either_way || shape.size() != 3) return true;
+  std::size_t rows = 0;
+  for (const TensorSpec& part : parts) rows += extent_of(part.rows, config, layer, format).size;
+  const std::size_t columns = extent_of(parts.front().columns, config, layer, format).size;
+  return shape[1] != rows || shape[2] != columns;
+}
+
 void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const std::uint64_t> shape,
                  std::span<const TensorSpec> parts, bool bias, bool stacked, const ModelConfig& config,
                  std::size_t layer, ModelFormat format) {
@@ -83,7 +93,7 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   if (parts.front().columns != TensorAxis::kNone && !bias) {
     expected.push_back(extent_of(parts.front().columns, config, layer, format));
   }
-  if (parts.front().hf_transposed && format == ModelFormat::kHuggingFace) std::ranges::reverse(expected);
+  if (is_transposed(shape, parts, config, layer, format)) std::ranges::reverse(expected);
   if (stacked) expected.insert(expected.begin(), extent_of(TensorAxis::kExperts, config, layer, format));
   // A vector may be stored as a matrix of one row, and the reverse.
   if (expected.size() == 1 && shape.size() == 2 && shape[0] == 1) expected.insert(expected.begin(), {1, "1"});

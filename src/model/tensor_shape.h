@@ -23,6 +23,10 @@ struct Extent {
 };
 Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format);
 
+/// Returns true if a tensor of all experts, which holds the rows of all `parts`, is [expert, column, row].
+bool is_transposed(std::span<const std::uint64_t> shape, std::span<const TensorSpec> parts, const ModelConfig& config,
+                   std::size_t layer, ModelFormat format);
+
 /// Checks the shape of a tensor, which holds the rows of all `parts`, against the config.
 /// @param shape    of its values, if these are not in one plain tensor
 /// @param bias     true if the tensor is their bias, a vector

@@ -62,10 +62,26 @@ TEST(Experts, ReadsWhatTheConfigStates) {
   EXPECT_EQ(experts_of("mixtral", {{"intermediate_size", 56}}).experts.d_ff, 56U);
 }
 
-TEST(Experts, TheirNumberHasSeveralNames) {
+// The attribute_map of each class in Transformers 5.24.
+TEST(Experts, TheirNumberHasTheNamesOfTheClass) {
   for (const char* key : {"num_experts", "num_local_experts"})
-    for (const char* type : {"qwen3_moe", "qwen2_moe", "mixtral"})
+    for (const char* type : {"qwen3_moe", "mixtral", "minimax_m2"})
       EXPECT_EQ(experts_of(type, {{key, 10}}).experts.count, 10U) << type << " " << key;
+  EXPECT_EQ(experts_of("qwen2_moe", {{"num_experts", 10}, {"num_local_experts", 3}}).experts.count, 10U);
+  EXPECT_EQ(experts_of("ernie4_5_moe", {{"moe_num_experts", 10}}).experts.count, 10U);
+  EXPECT_EQ(experts_of("ernie4_5_moe", {{"num_experts_per_tok", 3}}).experts.chosen, 3U);
+  EXPECT_EQ(experts_of("glm4_moe", {{"n_routed_experts", 10}}).experts.count, 10U);
+  EXPECT_EQ(experts_of("mixtral", {{"n_routed_experts", 10}, {"moe_k", 1}, {"num_experts_per_tok", 3}}).experts.count,
+            8U);
+  EXPECT_EQ(experts_of("mixtral", {{"moe_k", 1}, {"num_experts_per_tok", 3}}).experts.chosen, 3U);
+  expect_refused("mixtral", {{"num_experts", 10}, {"num_local_experts", 8}},
+                 "/num_experts: found 10, expected 8, the value of /num_local_experts");
+}
+
+TEST(Experts, ErnieMayHaveNoSharedExpertsButNoLeastSum) {
+  EXPECT_EQ(experts_of("ernie4_5_moe", {{"moe_norm_min", 1e-12}}).experts.count, 64U);
+  EXPECT_THROW(experts_of("ernie4_5_moe", {{"moe_norm_min", 0.5}}), Error);
+  EXPECT_EQ(experts_of("ernie4_5_moe", {{"moe_num_shared_experts", 0}}).experts.shared_d_ff, 0U);
 }
 
 TEST(Experts, LayersOfTheListAndThoseBetweenStepsAreDense) {

@@ -82,7 +82,8 @@ TEST(HfUnrotated, LayersAreListedOrFollowFromWindows) {
               ElementsAre(false, true, false, true));
   EXPECT_THAT(unrotated("smollm3", Json::object(), {0, 0, 0, 0}), ElementsAre(false, false, false, true));
   EXPECT_THAT(unrotated("cohere2", Json::object(), {0, 0}), ElementsAre(true, true));
-  EXPECT_THAT(unrotated("exaone4", Json::object(), {0, 0}), ElementsAre(false, false));
+  EXPECT_THAT(unrotated("exaone4", {{"sliding_window", nullptr}}, {0, 0}), ElementsAre(false, false));
+  EXPECT_THAT(unrotated("exaone4", {{"sliding_window", 8}}, {0, 0}), ElementsAre(true, true));
   EXPECT_THAT(unrotated("exaone4", Json::object(), {8, 0}), ElementsAre(false, true));
   for (const Json& list : {Json{1}, Json{1, 2}, Json{1, "0"}, Json(1)})
     EXPECT_THROW(unrotated("smollm3", {{"no_rope_layers", list}}, {0, 0}), Error) << list;

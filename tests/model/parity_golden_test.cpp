@@ -181,12 +181,12 @@ INSTANTIATE_TEST_SUITE_P(
                         "short_factor": [1, 1, 1, 1, 1, 1], "long_factor": [1, 2, 3, 4, 5, 6]})"),
     [](const auto& scaling) { return scaling.index == 0 ? "Dynamic" : "LongRope"; });
 
-const auto kArchitectures =
-    testing::Values("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "gpt_neox", "seed_oss",
-                    "granite", "granitemoe", "ernie4_5", "glm4", "glm4_moe", "minimax_m2", "olmo3", "phi", "starcoder2",
-                    "stablelm", "smollm3", "exaone4", "cohere2", "olmoe", "phi_qk_layernorm", "stablelm_parallel",
-                    "ministral3", "hunyuan_v1_dense", "hunyuan_v1_moe", "gpt_oss", "gemma3_composite", "qwen3_vl",
-                    "mixtral", "qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe");
+const auto kArchitectures = testing::Values(
+    "llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "gpt_neox", "seed_oss", "granite",
+    "granitemoe", "ernie4_5", "glm4", "glm4_moe", "minimax_m2", "olmo3", "phi", "starcoder2", "stablelm", "smollm3",
+    "exaone4", "cohere2", "olmoe", "phi_qk_layernorm", "stablelm_parallel", "ministral3", "hunyuan_v1_dense",
+    "hunyuan_v1_moe", "gpt_oss", "phi_tied", "ernie4_5_moe", "gemma3_composite", "qwen3_vl", "mixtral", "qwen2_moe",
+    "qwen3_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe");
 const auto kName = [](const auto& name) { return std::string(name.param); };
 INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden, kArchitectures, kName);
 INSTANTIATE_TEST_SUITE_P(Architectures, Passes, kArchitectures, kName);

@@ -103,7 +103,7 @@ def partial(share):
 GRANITE = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.5, "logits_scaling": 2.0}
 MIXED = ["sliding_attention", "full_attention", "sliding_attention"]
 RECURRENT = ("linear_attention",)  # types of layers
-ADJACENT = ("ernie4_5", "glm4", "cohere2")  # RoPE pairs are neighbouring channels
+ADJACENT = ("ernie4_5", "ernie4_5_moe", "glm4", "cohere2")  # RoPE pairs are neighbouring channels
 
 
 # name: (model_type, options, architecture in GGUF or None if llama.cpp cannot express it)
@@ -174,6 +174,9 @@ COMBINATIONS = {
     "granitemoe_default": ("granitemoe", {**GRANITE, "num_local_experts": 5, "num_experts_per_tok": 2, **rope(DEFAULT)},
                            None),
     "ernie4_5_bias": ("ernie4_5", {"head_dim": 20, "use_bias": True, **rope(DEFAULT, 5e5)}, None),
+    "ernie4_5_moe_bias": ("ernie4_5_moe", {
+        "use_bias": True, "tie_word_embeddings": False, "moe_num_experts": 6, "moe_k": 2, "moe_intermediate_size": 24,
+        "moe_layer_start_index": 1, **rope(DEFAULT, 5e5)}, None),
     "glm4_default": ("glm4", {"head_dim": 16, **partial(0.5)}, None),
     "glm4_moe_groups": ("glm4_moe", {
         "head_dim": 16, "attention_bias": True, "use_qk_norm": True, "moe_intermediate_size": 24, "n_routed_experts": 6,
@@ -183,6 +186,7 @@ COMBINATIONS = {
     "olmo3_window": ("olmo3", {"sliding_window": WINDOW, "layer_types": MIXED, "rope_parameters": {
         "sliding_attention": {**DEFAULT, "rope_theta": 5e5}, "full_attention": {**YARN, "rope_theta": 5e5}}}, None),
     "phi_default": ("phi", partial(0.5), None),
+    "phi_tied": ("phi", {"tie_word_embeddings": True, **partial(0.5)}, None),
     "starcoder2_window": ("starcoder2", {"sliding_window": WINDOW, **rope(DEFAULT)}, None),
     "stablelm_bias": ("stablelm", {"use_qkv_bias": True, **partial(1 / 3)}, None),
     "smollm3_default": ("smollm3", {"no_rope_layers": [1, 0, 1], **rope(DEFAULT)}, None),
@@ -233,7 +237,8 @@ GOLDEN = {"olmoe": "olmoe_clip", "phi_qk_layernorm": "phi_qk_layernorm", "stable
           "gemma2": "gemma2_default", "gemma3": "gemma3_linear", "phi3": "phi3_longrope", "olmo2": "olmo2_llama3",
           "gpt_neox": "gpt_neox_dynamic", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default",
           "qwen3_next": "qwen3_next_default", "qwen3_5": "qwen3_5_default", "qwen3_5_moe": "qwen3_5_moe_default",
-          "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense"}
+          "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense",
+          "phi_tied": "phi_tied", "ernie4_5_moe": "ernie4_5_moe_bias"}
 
 
 def formula(name, shape, kind):

@@ -12,12 +12,18 @@ using B = BiasGroup;
 constexpr auto kErnieAttention = pre_norm_attention(B::kAttention, B::kAttention);
 constexpr auto kErnieFeedForward = pre_norm_mlp(B::kAttention);
 
-constexpr auto kErnieExperts = join(
-    kMlpExperts, std::array{router_bias("model.layers.{}.mlp.moe_statics.e_score_correction_bias")}, kSharedExperts);
+constexpr auto kErnieExperts =
+    join(kMlpExperts, std::array{router_bias("model.layers.{}.mlp.moe_statics.e_score_correction_bias")},
+         shared_experts(B::kAttention));
+constexpr std::array kErnieMoeModelTensors{kTokens, kLastNorm,
+                                           TensorSpec{kHead, "lm_head", "output", kVocabulary, kModel, B::kAttention}};
 
 ExpertLayers read_ernie(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
-                      {.shared_count = "moe_num_shared_experts",
+                      {.count = {"moe_num_experts", "num_experts"},
+                       .chosen = {"moe_k", "num_experts_per_tok"},
+                       .shared_count = "moe_num_shared_experts",
+                       .least_sum = "moe_norm_min",
                        .step = "moe_layer_interval",
                        .first = "moe_layer_start_index",
                        .last = "moe_layer_end_index",
@@ -54,7 +60,7 @@ constexpr Architecture kErnie45Moe{.name = "ernie4_5_moe",
                                    .hf_class = "Ernie4_5_MoeForCausalLM",
                                    .hf_base_class = "Ernie4_5_MoeModel",
                                    .model_type = "ernie4_5_moe",
-                                   .model_tensors = kModelTensors,
+                                   .model_tensors = kErnieMoeModelTensors,
                                    .attention_tensors = kErnieAttention,
                                    .feed_forward_tensors = kErnieFeedForward,
                                    .gguf_interleaved = true,

@@ -7,11 +7,13 @@
 namespace kvs::inline model {
 namespace {
 
-/// Returns the first of `keys` that the config has, or the last.
-std::string_view one_of(const JsonCursor& root, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys)
-    if (root.has(key)) return key;
-  return *(keys.end() - 1);
+/// Returns the name of the key that the config has, or the class's own.
+std::string_view stated_key(const JsonCursor& root, const std::array<std::string_view, 2>& names) {
+  const auto& [own, other] = names;
+  if (other.empty() || !root.has(other)) return own;
+  if (root.has(own) && root.at(own).value() != root.at(other).value())
+    root.at(other).fail(describe_json(root.at(own).value()) + ", the value of /" + std::string(own));
+  return other;
 }
 
 float positive_or(const JsonCursor& root, std::string_view key, double otherwise) {
@@ -40,13 +42,13 @@ std::vector<bool> sparse_layers(const JsonCursor& root, std::size_t layers, cons
 }
 
 /// Reads the number of experts of a token: for all layers, or one for each.
-void read_chosen(const JsonCursor& root, std::size_t otherwise, ExpertLayers& all) {
-  const std::string_view key = one_of(root, {"moe_k", "moe_topk", "num_experts_per_tok"});
+void read_chosen(const JsonCursor& root, const ExpertKeys& keys, ExpertLayers& all) {
+  const std::string_view key = stated_key(root, keys.chosen);
   const auto check = [&](std::size_t chosen, const JsonCursor& place) {
     if (chosen > all.experts.count) place.fail("at most the " + std::to_string(all.experts.count) + " experts");
   };
   if (!root.has(key) || !root.at(key).value().is_array()) {
-    all.experts.chosen = hf_count(root, key, kMaxWidth, otherwise);
+    all.experts.chosen = hf_count(root, key, kMaxWidth, keys.chosen_default);
     if (root.has(key)) check(all.experts.chosen, root.at(key));
     return;
   }
@@ -60,16 +62,21 @@ void read_chosen(const JsonCursor& root, std::size_t otherwise, ExpertLayers& al
   all.experts.chosen = all.chosen.front();
 }
 
+/// Refuses a least sum of the chosen experts' weights that could exceed a sum of softmax scores.
+void refuse_least_sum(const JsonCursor& root, std::string_view key) {
+  constexpr double kAlwaysExceeded = 1e-6;
+  if (key.empty() || !root.has(key) || root.at(key).positive_f32() <= kAlwaysExceeded) return;
+  throw Error(ErrorCode::kUnsupported, root.at(key).place(),
+              "found " + describe_json(root.at(key).value()) + ", supported is: at most 1e-6, which changes nothing");
+}
+
 }  // namespace
 
 ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
   ExpertLayers all{.experts = {.scores = keys.scores}, .sparse = sparse_layers(root, layers, keys)};
   ExpertsConfig& experts = all.experts;
-  // Transformers 5 writes num_local_experts where published files say num_experts.
-  experts.count =
-      hf_count(root, one_of(root, {"num_experts", "n_routed_experts", "moe_num_experts", "num_local_experts"}),
-               kMaxWidth, keys.count_default);
-  read_chosen(root, keys.chosen_default, all);
+  experts.count = hf_count(root, stated_key(root, keys.count), kMaxWidth, keys.count_default);
+  read_chosen(root, keys, all);
   experts.d_ff = hf_count(root, keys.width, kMaxWidth, keys.width_default);
   if (!keys.shared_width.empty())
     experts.shared_d_ff = hf_count(root, keys.shared_width, kMaxWidth, keys.shared_width_default);
@@ -80,6 +87,7 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   }
   experts.normalised = keys.normalised.empty() ||
                        (root.has(keys.normalised) ? root.at(keys.normalised).boolean() : keys.normalised_default);
+  refuse_least_sum(root, keys.least_sum);
   if (keys.clamped)
     experts.clamp = {.alpha = positive_or(root, "swiglu_alpha", 1.702), .limit = positive_or(root, "swiglu_limit", 7)};
   if (!keys.groups) return all;
@@ -88,7 +96,8 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   if (root.has("routed_scaling_factor"))
     experts.scale = static_cast<float>(root.at("routed_scaling_factor").positive_f32());
   if (const std::string problem = group_problem(experts); !problem.empty())
-    throw Error(ErrorCode::kInput, root.at("n_group").place(), problem);
+    throw Error(ErrorCode::kInput, root.place() + (experts.count % experts.groups != 0 ? "/n_group" : "/topk_group"),
+                problem);
   return all;
 }
 

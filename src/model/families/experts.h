@@ -42,10 +42,13 @@ inline constexpr std::array<std::string_view, 31> kExpertKeyNames{"num_experts",
 
 /// Keys of config.json that state a model's experts. Empty: the family has no such key.
 struct ExpertKeys {
+  // The class's own key, and its other name in the class's attribute_map.
+  std::array<std::string_view, 2> count{"num_local_experts", "num_experts"}, chosen{"num_experts_per_tok", ""};
   std::string_view width = "moe_intermediate_size";
   std::string_view shared_width = {};
   std::string_view normalised = {};        // switch of ExpertsConfig::normalised; empty: always
   std::string_view shared_count = {};      // shared experts of an expert's width
+  std::string_view least_sum = {};         // of the weights, by which they are divided at least
   bool groups = false;                     // n_group, topk_group, routed_scaling_factor
   std::string_view step = {};              // every step-th layer has experts
   std::string_view dense = {};             // list of layers without experts
@@ -57,8 +60,8 @@ struct ExpertKeys {
   std::size_t count_default = 0, chosen_default = 0, width_default = 0, shared_width_default = 0;
 };
 
-/// Reads the experts of a config.json: their number under any of its usual keys, and the layers that have them.
-/// @throws Error kInput with the JSON pointer.
+/// Reads the experts of a config.json, and the layers that have them. Keys of other families have no effect.
+/// @throws Error kInput with the JSON pointer, also for two names of one number that differ.
 ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys);
 
 }  // namespace kvs::inline model

@@ -22,12 +22,13 @@ constexpr std::array kGlm4FeedForward{kMiddleNorm, TensorSpec{kGate, kGlmGateUp,
 
 constexpr auto kGlm4MoeAttention = pre_norm_attention(B::kAttention, B::kNone, qk_norms(kHeadDim, kHeadDim));
 constexpr auto kGlm4MoeFeedForward = pre_norm_mlp(B::kNone);
-constexpr auto kGlm4MoeExperts =
-    join(kMlpExperts, std::array{router_bias("model.layers.{}.mlp.gate.e_score_correction_bias")}, kSharedExperts);
+constexpr auto kGlm4MoeExperts = join(
+    kMlpExperts, std::array{router_bias("model.layers.{}.mlp.gate.e_score_correction_bias")}, shared_experts(B::kNone));
 
 ExpertLayers read_glm4_moe(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
-                      {.normalised = "norm_topk_prob",
+                      {.count = {"n_routed_experts", "num_local_experts"},
+                       .normalised = "norm_topk_prob",
                        .shared_count = "n_shared_experts",
                        .groups = true,
                        .first = "first_k_dense_replace",

@@ -19,7 +19,11 @@ constexpr auto kGraniteExperts =
 
 ExpertLayers read_granite(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
-                      {.width = "intermediate_size", .count_default = 8, .chosen_default = 2, .width_default = 11008});
+                      {.count = {"num_local_experts", ""},
+                       .width = "intermediate_size",
+                       .count_default = 8,
+                       .chosen_default = 2,
+                       .width_default = 11008});
 }
 
 constexpr ExpertRules kGraniteRules{

@@ -29,7 +29,9 @@ constexpr auto kHunyuanExperts = join(
 
 ExpertLayers read_hunyuan(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
-                      {.width = "intermediate_size",
+                      {.count = {"num_experts", "num_local_experts"},
+                       .chosen = {"moe_topk", "num_experts_per_tok"},
+                       .width = "intermediate_size",
                        .shared_width = "intermediate_size",
                        .count_default = 1,
                        .chosen_default = 1,

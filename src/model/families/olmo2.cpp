@@ -37,6 +37,6 @@ constexpr Architecture kOlmo3{
     .windows = WindowRule::kPattern,
     .window_period = 4,
     .keys = {.norm_epsilon_default = 1e-5F, .attention_bias = "attention_bias", .window_default = 4096},
-    .rope = {.theta = 5e5, .window_theta = 5e5, .windows_share_theta = true}};
+    .rope = {.theta = 5e5, .window_theta = 5e5, .window_theta_key = ""}};
 
 }  // namespace kvs::inline model

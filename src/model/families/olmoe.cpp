@@ -13,7 +13,8 @@ constexpr auto kOlmoeAttention = pre_norm_attention(B::kAttention, B::kAttention
 
 ExpertLayers read_olmoe(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
-                      {.width = "intermediate_size",
+                      {.count = {"num_experts", "num_local_experts"},
+                       .width = "intermediate_size",
                        .normalised = "norm_topk_prob",
                        .count_default = 64,
                        .chosen_default = 8,

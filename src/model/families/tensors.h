@@ -111,12 +111,14 @@ inline constexpr std::array kSharedExpert{
     TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_expert.up_proj", "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
     TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_expert.down_proj", "blk.{}.ffn_down_shexp", kModel,
                kSharedWidth}};
-inline constexpr std::array kSharedExperts{
-    TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_experts.gate_proj", "blk.{}.ffn_gate_shexp", kSharedWidth,
-               kModel},
-    TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_experts.up_proj", "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
-    TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_experts.down_proj", "blk.{}.ffn_down_shexp", kModel,
-               kSharedWidth}};
+constexpr std::array<TensorSpec, 3> shared_experts(BiasGroup bias) {
+  return {TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_experts.gate_proj", "blk.{}.ffn_gate_shexp", kSharedWidth,
+                     kModel, bias},
+          TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_experts.up_proj", "blk.{}.ffn_up_shexp", kSharedWidth,
+                     kModel, bias},
+          TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_experts.down_proj", "blk.{}.ffn_down_shexp", kModel,
+                     kSharedWidth, bias}};
+}
 constexpr TensorSpec router(std::string_view hf) { return {kRouter, hf, "blk.{}.ffn_gate_inp", kExperts, kModel}; }
 /// @param gate, up, down  names of an expert's tensors in Hugging Face files, one for each expert
 constexpr std::array<TensorSpec, 3> experts(std::string_view gate, std::string_view up, std::string_view down) {
