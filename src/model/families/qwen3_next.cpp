@@ -87,7 +87,8 @@ constexpr auto kNextStackedExperts =
 
 ExpertLayers read_next_experts(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
-                      {.shared_width = "shared_expert_intermediate_size",
+                      {.count = {"num_experts", ""},
+                       .shared_width = "shared_expert_intermediate_size",
                        .normalised = "norm_topk_prob",
                        .step = "decoder_sparse_step",
                        .dense = "mlp_only_layers",
@@ -99,7 +100,8 @@ ExpertLayers read_next_experts(const JsonCursor& root, std::size_t layers) {
 }
 ExpertLayers read_qwen3_5_experts(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
-                      {.shared_width = "shared_expert_intermediate_size",
+                      {.count = {"num_experts", ""},
+                       .shared_width = "shared_expert_intermediate_size",
                        .count_default = 256,
                        .chosen_default = 8,
                        .width_default = 512,
