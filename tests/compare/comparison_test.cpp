@@ -200,7 +200,7 @@ TEST(CalibrationQueue, BeginsNothingThatWouldEndTooLate) {
 
 TEST(CompareCalibrated, LayersWithoutAWindowHaveTheirShareOfShorterDocuments) {
   ModelConfig model;
-  model.layer.resize(2);
+  model.layer.assign(2, {.attention = {.query_heads = 1, .kv_heads = 1, .head_dim = 2}, .feed_forward = {}});
   EXPECT_EQ(calibration_budget(model, 0.3, 40, 20), 0.3);
   model.layer[0].attention.window = 10;
   // Of 40 tokens 50 are held, 10 of them in the window: 30 leave the other layer half. Of 20 that is 20 of 30.

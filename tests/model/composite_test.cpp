@@ -125,9 +125,9 @@ TEST_F(Composites, AreRefusedByName) {
   config_["text_config"] = Json::object();
   expect_refused(ErrorCode::kInput, "num_hidden_layers");
   config_["model_type"] = "llava";
-  expect_refused(
-      ErrorCode::kUnsupported,
-      "/model_type: found \"llava\" with a text_config, supported are: gemma3, mistral3, qwen3_vl, qwen3_vl_moe");
+  expect_refused(ErrorCode::kUnsupported,
+                 "/model_type: found \"llava\" with a text_config, supported are: gemma3, mistral3, qwen3_5, "
+                 "qwen3_5_moe, qwen3_vl, qwen3_vl_moe");
   config_.erase("model_type");
   config_["architectures"][0] = "LlavaForConditionalGeneration";
   expect_refused(ErrorCode::kUnsupported, "/architectures/0: found \"LlavaForConditionalGeneration\"");
@@ -184,6 +184,18 @@ class TransposedExperts : public Composites {
     stacked_.push_back(down);
   }
 
+  /// Exchanges the last two axes.
+  static NamedTensor transposed(const NamedTensor& tensor) {
+    const std::size_t rows = tensor.shape[1], columns = tensor.shape[2];
+    NamedTensor result{tensor.name, {tensor.shape[0], columns, rows}, tensor.values};
+    for (std::size_t matrix = 0; matrix < tensor.shape[0]; ++matrix)
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t column = 0; column < columns; ++column)
+          result.values[(matrix * columns + column) * rows + row] =
+              tensor.values[(matrix * rows + row) * columns + column];
+    return result;
+  }
+
   std::vector<NamedTensor> stacked_;
 };
 
@@ -194,8 +206,11 @@ TEST_F(TransposedExperts, ComputeAsTheirOwnMatrices) {
   EXPECT_EQ(run(config_), expected);
   EXPECT_EQ(open(config_)->config().architecture, "qwen3_vl_moe");
   for (NamedTensor& tensor : tensors_)
-    if (tensor.name.ends_with("1.mlp.experts.down_proj")) tensor.shape = {kExperts, kModel, kWidth};
-  expect_refused(ErrorCode::kInput, "found shape [3, 48, 20], expected [3, 20, 48]");
+    if (tensor.name.ends_with(".mlp.experts.down_proj")) tensor = transposed(tensor);
+  EXPECT_EQ(run(config_), expected) << "as Transformers 5 writes it";
+  for (NamedTensor& tensor : tensors_)
+    if (tensor.name.ends_with("1.mlp.experts.down_proj")) tensor.shape = {kExperts, kWidth * kModel, 1};
+  expect_refused(ErrorCode::kInput, "found shape [3, 960, 1], expected [3, 20, 48]");
 }
 
 TEST_F(Composites, GiveTheDefaultsOfTheirClasses) {

@@ -172,7 +172,7 @@ TEST(HfRope, WhatItCannotHonourIsRefusedByName) {
   EXPECT_THAT(complaint(ErrorCode::kUnsupported,
                         [] { parse_hf(R"({"rope_parameters": {"full_attention": {"rope_type": "default"}}})"); }),
               HasSubstr("full_attention"));
-  EXPECT_THAT(complaint(ErrorCode::kInput, [] { parse_hf(R"({"rope_parameters": {"factor": 2}})", kTwoKinds); }),
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported, [] { parse_hf(R"({"rope_parameters": {"factor": 2}})", kTwoKinds); }),
               HasSubstr("/rope_parameters"));
 }
 

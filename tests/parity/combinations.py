@@ -277,6 +277,8 @@ def stored_tensors(model):
     for name, parameter in [*model.named_parameters(), *biases]:
         if kind in ("mixtral", "minimax_m2"):
             name = name.replace(".mlp.", ".block_sparse_moe.")
+        if kind == "ernie4_5_moe":
+            name = name.replace(".mlp.gate.moe_statics.", ".mlp.moe_statics.")
         if kind == "granitemoe":  # one tensor for all experts
             for part, stored in (("experts.gate_up_proj", "input_linear.weight"),
                                  ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):

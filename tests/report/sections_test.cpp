@@ -222,7 +222,7 @@ TEST(ReportSections, TasksAreMapsByDepthAndLength) {
   EXPECT_THAT(section.body.html(), HasSubstr("data-rows=\"0\u00A0%;100\u00A0%\" data-columns=\"512;1,024\""));
   EXPECT_THAT(section.body.html(),
               HasSubstr("50\u00A0% of the answer, 1 question;25\u00A0% of the answer, 1 question|"));
-  EXPECT_THAT(section.findings, ElementsAre("With LagKV 50\u00A0% of the questions of needle are answered, on "
+  EXPECT_THAT(section.findings, ElementsAre("With lagkv 50\u00A0% of the questions of needle are answered, on "
                                             "40\u00A0% of the bytes; with the full cache "
                                             "100\u00A0%."));
 }
@@ -315,8 +315,8 @@ TEST(ReportSections, LatencyIsToldAtTheGreatestLength) {
   Json latency = output_json("latency.json");
   latency["caches"][1]["decode_ratio"] = {1, 1, 0.5};
   const Section section = latency_section(changed_output(OutputKind::kLatency, latency));
-  EXPECT_THAT(section.findings[0], AllOf(HasSubstr("after 24 tokens: FreqKV cache_size=8 sinks=2: \u00D7 "),
-                                         HasSubstr("in prefill, \u00D7 0.500 in decoding; LagKV")));
+  EXPECT_THAT(section.findings[0], AllOf(HasSubstr("after 24 tokens: freqkv cache_size=8 sinks=2: \u00D7 "),
+                                         HasSubstr("in prefill, \u00D7 0.500 in decoding; lagkv")));
   EXPECT_EQ(count(section.body.html(), "class=\"point"), 3U * 3U * 2U);
 }
 
