@@ -1,9 +1,9 @@
 #include "calibrate/compare/comparison.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -11,7 +11,9 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "model/passes_together.h"
 #include "ranks/watch.h"
+#include "turns/turns.h"
 
 namespace kvs::inline compare {
 namespace {
@@ -26,6 +28,12 @@ Round round_from(const JsonCursor& record, std::size_t documents, std::size_t co
   return {first, record_size(record.at("last"), first, documents),
           record_indices(record.at("configurations"), configurations)};
 }
+
+/// The full cache's pass over a document, once it is computed.
+struct Reference {
+  std::size_t document = 0;
+  std::optional<ReferencePass> pass = std::nullopt;
+};
 
 class Comparison {
  public:
@@ -126,7 +134,10 @@ class Comparison {
       own_seconds += record.at("seconds").get<double>();
       return {std::move(record)};
     };
-    ranks_.share({.first = rest.at("first").get<std::size_t>(), .last = passes, .per_document = configurations},
+    ranks_.share({.first = rest.at("first").get<std::size_t>(),
+                  .last = passes,
+                  .per_document = configurations,
+                  .together = passes_together(decoder_.model(), documents_.front().size())},
                  measure, [&](std::size_t, const UnitResult& result) {
                    if (!out_of_time) records_.keep(result.record);
                    take(JsonCursor(result.record, "pass"));
@@ -137,14 +148,13 @@ class Comparison {
   Json scored_pass(std::size_t n, std::size_t d) {
     check_interrupt();
     note_document(d);
-    const auto start = std::chrono::steady_clock::now();
+    const double start = turn_seconds();
     const EvaluationPlan plan{
         .make = make_[n], .last = documents_[d].size() - 1 - plan_.prefix, .parts = kComparedParts};
-    if (!reference_ || referred_ != d) reference_ = full_pass(documents_[d], plan);
-    referred_ = d;
+    const auto reference = reference_of(d, plan);
     Json record{{"document", d}, {"configuration", n}};
     try {
-      const Evaluation evaluation = evaluate_document(decoder_, documents_[d], plan, &*reference_);
+      const Evaluation evaluation = evaluate_document(decoder_, documents_[d], plan, &*reference->pass);
       require_finite(evaluation.sum);
       if (const double kl = evaluation.full->divergence.kl; !std::isfinite(kl))
         throw Error(ErrorCode::kData, "divergence", "found " + std::to_string(kl) + ", expected a finite number");
@@ -153,10 +163,19 @@ class Comparison {
       if (error.code() != ErrorCode::kData) throw;
       record["error"] = error.what();
     }
-    record["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    record["seconds"] = turn_seconds() - start;
     return record;
   }
 
+  /// Returns the reference of a document. The first pass that asks computes it; others that run in turns wait for it.
+  std::shared_ptr<const Reference> reference_of(std::size_t document, const EvaluationPlan& plan) {
+    const bool first = !reference_ || reference_->document != document;
+    if (first) reference_ = std::make_shared<Reference>(Reference{.document = document});
+    const std::shared_ptr<Reference> reference = reference_;
+    if (first) reference->pass = full_pass(documents_[document], plan);
+    wait_until([&] { return reference->pass.has_value(); });
+    return reference;
+  }
   /// Computes the reference pass of the full cache. A failure here is an error of the model, not of a configuration.
   ReferencePass full_pass(std::span<const std::int32_t> document, const EvaluationPlan& plan) {
     ReferencePass pass = reference_pass(decoder_, document, plan_.prefix, plan);
@@ -211,8 +230,7 @@ class Comparison {
   Ranks& ranks_;
   const std::function<void(double, double)>& progress_;
   std::vector<ConfigurationResult> results_;
-  std::optional<ReferencePass> reference_;  // pass over document referred_
-  std::size_t referred_ = 0;
+  std::shared_ptr<Reference> reference_;  // of the last document
   double spent_ = 0;
 };
 

@@ -1,10 +1,10 @@
 #include "eval/cached_run.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "core/error.h"
 #include "eval/state_check.h"
+#include "turns/turns.h"
 
 namespace kvs::inline eval {
 
@@ -24,7 +24,6 @@ CacheReport& CacheReport::operator+=(const CacheReport& other) {
 
 CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int32_t> tokens, const RunCuts& cuts,
                        const std::function<void(const ResidualStream&, std::size_t)>& use) {
-  using Clock = std::chrono::steady_clock;
   const std::size_t layers = decoder.model().config().layers(),
                     positions = cuts.positions != 0 ? cuts.positions : cache.positions(tokens.size());
   const Prefix& prefix = cache.prefix();
@@ -42,7 +41,7 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
     const std::size_t end = in_prefix ? prefix.tokens : first < prefill ? prefill : tokens.size();
     const bool decodes = !in_prefix && first >= prefill;
     const std::size_t count = decodes ? 1 : std::min({cache.max_tokens_per_call(), cuts.group, end - first});
-    const auto start = Clock::now();
+    const double start = turn_seconds();
     ResidualStream hidden = decoder.embed(tokens.subspan(first, count), first, positions);
     try {
       decoder.advance(hidden, layers, nullptr, &cache);
@@ -51,7 +50,7 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
       throw;
     }
     if (in_prefix && first + count == end) cache.end_prefix(decoder.model().backend());
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = turn_seconds() - start;
     report.seconds += seconds;
     if (decodes) report.decode_seconds += seconds;
     const CacheBytes held = cache.peak();  // does not count a prefix before its compression

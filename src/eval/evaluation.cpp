@@ -1,14 +1,15 @@
 #include "eval/evaluation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <string>
 
 #include "core/error.h"
 #include "io/record.h"
+#include "model/passes_together.h"
 #include "model/work.h"
 #include "ranks/one_process.h"
+#include "turns/turns.h"
 
 namespace kvs::inline eval {
 namespace {
@@ -117,13 +118,12 @@ Evaluation& Evaluation::operator+=(const Evaluation& next) {
 
 ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tokens, std::size_t prefix,
                              const EvaluationPlan& plan) {
-  using Clock = std::chrono::steady_clock;
   const Scored scored = scored_tokens(tokens.size(), prefix, plan);
   ReferencePass pass;
-  const auto start = Clock::now();
+  const double start = turn_seconds();
   pass.hidden = decoder.embed(tokens);
   decoder.advance(pass.hidden, decoder.model().config().layers());
-  pass.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  pass.seconds = turn_seconds() - start;
   pass.nll = decoder.nll(pass.hidden, successors(tokens, 0, tokens.size(), scored));
   pass.sum.add(sum_of(pass.nll), scored.last - scored.first, squares_of(pass.nll));
   return pass;
@@ -245,7 +245,9 @@ Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>>
   if (journal != nullptr)
     for (std::size_t n = 0; n < first; ++n) add(n, replayed(*journal, n, documents.size(), plan.compare));
   ranks->share(
-      {.first = first, .last = documents.size()},
+      {.first = first,
+       .last = documents.size(),
+       .together = documents.empty() ? 1 : passes_together(decoder.model(), documents.front().size())},
       [&](std::size_t n) { return UnitResult{to_record(evaluate_document(decoder, documents[n], plan))}; },
       [&](std::size_t n, const UnitResult& document) {
         if (journal != nullptr) journal->append(document.record);

@@ -316,7 +316,12 @@ void Decoder::ForwardPass::check_finite(const BackendView<float, 2>& kept, std::
 void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache) {
   const std::size_t first = hidden.next_layer, members = hidden.members();
   if (first >= last_layer) return;
-  const BackendView<float, 2> kept = last.matrix((last_layer - first) * members, config.d_model);
+  // Between two streamed layers, other passes may go on (turns/turns.h).
+  BackendTensor<float, 2> own;
+  if (model.placement().streamed_layers > 0)
+    own = BackendTensor<float, 2>(backend, {(last_layer - first) * members, config.d_model});
+  const BackendView<float, 2> kept =
+      own.bytes() > 0 ? own.view() : last.matrix((last_layer - first) * members, config.d_model);
   const auto check = [&] { check_finite(row_range(kept, 0, (hidden.next_layer - first) * members), members, first); };
   try {
     for (; hidden.next_layer < last_layer; ++hidden.next_layer) {

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "turns/turns.h"
 
 namespace kvs::inline model {
 namespace {
@@ -23,10 +25,11 @@ void wait_for(Backend& backend, const LayerWeights& weights) {
 
 }  // namespace
 
-LayerStore::LayerStore(Backend& backend, std::size_t layers, Load load, std::size_t budget,
+LayerStore::LayerStore(Backend& backend, std::span<const double> values, Load load, std::size_t budget,
                        const std::function<void(std::size_t)>& loaded)
-    : backend_(&backend), layers_(layers), load_(std::move(load)) {
-  for (std::size_t layer = 0; layer < layers; ++layer) {
+    : backend_(&backend), layers_(values.size()), load_(std::move(load)) {
+  std::size_t resident = layers_;
+  for (std::size_t layer = 0; layer < resident; ++layer) {
     check_interrupt();
     const auto start = std::chrono::steady_clock::now();
     staying_.push_back(load_(backend, layer));
@@ -34,18 +37,31 @@ LayerStore::LayerStore(Backend& backend, std::size_t layers, Load load, std::siz
     if (layer > 0) continue;
     wait_for(backend, staying_.front());
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    const std::size_t bytes = staying_.front().bytes(), fit = budget / bytes;
-    placement_ = {.layer_bytes = bytes, .seconds_per_layer = took.count()};
-    if (fit >= layers) continue;
-    if (fit == 0) {
-      throw Error(ErrorCode::kEnvironment, "weights",
-                  "found room for " + std::to_string(budget) + " bytes of them, expected at least " +
-                      std::to_string(bytes) + " for one layer");
-    }
-    const bool ahead = fit >= 2;
-    stream_from(ahead ? fit - 2 : 0, ahead);
-    layers = std::max<std::size_t>(fit, 2) - 2;  // number of resident layers
+    placement_ = {.layer_bytes = staying_.front().bytes(), .seconds_per_layer = took.count()};
+    resident = place(values, budget);
   }
+}
+
+/// Decides which layers stay, from the bytes of the first. @return their number
+std::size_t LayerStore::place(std::span<const double> values, std::size_t budget) {
+  const auto first = static_cast<double>(placement_.layer_bytes), room = static_cast<double>(budget);
+  const auto bytes_of = [&](double count) { return first * (count / values.front()); };
+  const auto add = [&](double sum, double count) { return sum + bytes_of(count); };
+  if (std::accumulate(values.begin(), values.end(), 0.0, add) <= room) return layers_;
+  const double largest = bytes_of(std::ranges::max(values));
+  if (largest > room) {
+    throw Error(ErrorCode::kEnvironment, "weights",
+                "found room for " + std::to_string(budget) + " bytes of them, expected at least " +
+                    std::to_string(static_cast<std::size_t>(largest)) + " for one layer");
+  }
+  const bool ahead = 2 * largest <= room;
+  std::size_t resident = 0;
+  for (double held = ahead ? 2 * largest : room; held + bytes_of(values[resident]) <= room; ++resident)
+    held += bytes_of(values[resident]);
+  placement_.layer_bytes = static_cast<std::size_t>(largest);
+  placement_.seconds_per_layer *= largest / first;
+  stream_from(resident, ahead);
+  return resident;
 }
 
 LayerStore::~LayerStore() {
@@ -89,6 +105,8 @@ void LayerStore::turn_to(std::size_t layer) {
 
 const LayerWeights& LayerStore::at(std::size_t layer) {
   if (layer < staying_.size()) return staying_[layer];
+  if (current_ && current_layer_ == layer) return *current_;
+  wait_for_place(this, layer);
   if (!current_ || current_layer_ != layer) turn_to(layer);
   return *current_;
 }

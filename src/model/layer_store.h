@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "model/model.h"
@@ -18,22 +19,25 @@ class LayerStore {
   /// Loads one layer into a backend's memory. Called from another thread, with a backend of its own.
   using Load = std::function<LayerWeights(Backend& backend, std::size_t layer)>;
 
-  /// Loads the resident layers. All layers are assumed to be as large as the first.
+  /// Loads the resident layers.
+  /// @param values  number of weights of each layer. The bytes of a layer follow from the bytes of the first
   /// @param budget  bytes of the backend's memory for layers. Streaming needs room for two further layers; with less,
   /// nothing is loaded ahead
   /// @param loaded  called after each resident layer, with their number
   /// @throws Error kEnvironment if not even one layer fits the budget; what `load` throws.
-  LayerStore(Backend& backend, std::size_t layers, Load load, std::size_t budget,
+  LayerStore(Backend& backend, std::span<const double> values, Load load, std::size_t budget,
              const std::function<void(std::size_t)>& loaded);
   ~LayerStore();
 
   /// The reference is valid until another layer is requested. Waits for the device before a layer's memory is reused.
+  /// A streamed layer is a place of turns/turns.h: calls that run in turns use it one after the other while it is held.
   const LayerWeights& at(std::size_t layer);
   const WeightPlacement& placement() const noexcept { return placement_; }
   /// Bytes of the resident layers.
   std::size_t bytes() const noexcept;
 
  private:
+  std::size_t place(std::span<const double> values, std::size_t budget);
   void stream_from(std::size_t first, bool ahead);
   void turn_to(std::size_t layer);
   void load_ahead(std::size_t layer);

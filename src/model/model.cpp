@@ -7,6 +7,8 @@
 #include "core/error.h"
 #include "model/layer_store.h"
 #include "model/model_tensors.h"
+#include "model/passes_together.h"
+#include "model/work.h"
 
 namespace kvs::inline model {
 
@@ -174,7 +176,7 @@ LayerWeights make_layer(const Making& making) {
 
 /// Returns the memory for layers; an eighth is left for activations.
 std::size_t room_for_weights(const Backend& backend) {
-  const std::size_t left = backend.memory_left();
+  const std::size_t left = memory_left(backend);
   return left - left / 8;
 }
 
@@ -209,14 +211,16 @@ std::size_t ExpertWeights::bytes() const noexcept {
   return sum;
 }
 
-/// Rows in the backend's compute type.
+/// Rows in the backend's compute type, in memory or in their file.
 struct Model::Embedding {
   Backend* backend;
+  TensorRows source;
   BackendTensor<std::byte, 1> memory;
   Operand table;
 
-  Embedding(Backend& owner, const TensorRows& source)
+  Embedding(Backend& owner, const TensorRows& rows)
       : backend(&owner),
+        source(rows),
         memory(owner, {operand_bytes(owner, source.rows(), source.columns())}),
         table{memory.view().data(), source.rows(), source.columns()} {
     std::vector<float> slab(std::min(table.rows, kTableRows) * table.columns);
@@ -232,6 +236,23 @@ struct Model::Embedding {
       std::ranges::transform(values, narrow.begin(), f32_to_bf16);
       owner.upload(at(first), narrow.data(), narrow.size() * sizeof(std::uint16_t));
     }
+  }
+
+  /// Releases the memory: rows are read from the file from now on.
+  void leave_in_file() {
+    memory = {};
+    table.data = nullptr;
+  }
+
+  /// Writes some rows, multiplied by `scale`, to `out`.
+  void gather(std::span<const std::int32_t> rows, float scale, const BackendView<float, 2>& out) const {
+    if (table.data != nullptr) return backend->gather(table, rows, scale, out);
+    std::vector<float> values(rows.size() * table.columns);
+    for (std::size_t n = 0; n < rows.size(); ++n)
+      source.read(static_cast<std::size_t>(rows[n]), 1, std::span(values).subspan(n * table.columns, table.columns));
+    const bool narrow = backend->compute_type() == DType::kBF16;
+    for (float& value : values) value = scale * (narrow ? bf16_to_f32(f32_to_bf16(value)) : value);
+    backend->upload(out.data(), values.data(), values.size() * sizeof(float));
   }
 
   std::byte* at(std::size_t row) const { return memory.view().data() + operand_bytes(*backend, row, table.columns); }
@@ -265,8 +286,10 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
     head_ = make_fused({.backend = backend, .tensors = tensors}, std::array{TensorRole::kHead});
   }
   const std::size_t room = budget == 0 ? room_for_weights(backend) : budget - std::min(budget, head_->bytes());
+  std::vector<double> values;
+  for (std::size_t layer = 0; layer < config_.layers(); ++layer) values.push_back(layer_values(config_, layer));
   layers_ = std::make_unique<LayerStore>(
-      backend, config_.layers(),
+      backend, values,
       [this, &tensors](Backend& memory, std::size_t layer) {
         LayerWeights weights = make_layer({.backend = memory,
                                            .tensors = tensors,
@@ -282,6 +305,7 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
         if (progress) progress(done, config_.layers());
       });
   loaded_ = true;
+  if (placement().streamed_layers > 0) embedding_->leave_in_file();
 }
 
 Model::~Model() = default;
@@ -312,7 +336,7 @@ void Model::embed(std::span<const std::int32_t> tokens, BackendView<float, 2> ou
   }
   const double scale =
       config_.arithmetic.scaled_embeddings ? std::sqrt(static_cast<double>(config_.d_model)) : config_.embedding_scale;
-  backend_->gather(embedding_->table, tokens, static_cast<float>(scale), out);
+  embedding_->gather(tokens, static_cast<float>(scale), out);
 }
 
 std::size_t Model::weight_bytes() const noexcept {

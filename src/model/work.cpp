@@ -11,6 +11,19 @@ std::size_t widest_network(const FeedForwardConfig& block) {
 
 }  // namespace
 
+double layer_values(const ModelConfig& model, std::size_t layer) {
+  const AttentionConfig& attention = model.layer[layer].attention;
+  const FeedForwardConfig& feed_forward = model.layer[layer].feed_forward;
+  const DeltaNetConfig& delta = model.layer[layer].delta_net;
+  const std::size_t rows = (2 * attention.query_heads + 2 * attention.kv_heads) * attention.head_dim +
+                           2 * delta.key_heads * delta.key_head_dim + 3 * delta.value_heads * delta.value_head_dim;
+  const ExpertsConfig& experts = feed_forward.experts;
+  const std::size_t width =
+      feed_forward.is_sparse() ? experts.count * experts.d_ff + experts.shared_d_ff : feed_forward.d_ff;
+  const std::size_t matrices = model.arithmetic.gated ? 3 : 2;
+  return static_cast<double>(model.d_model) * static_cast<double>(rows + matrices * width + experts.count);
+}
+
 double layer_products(const ModelConfig& model) {
   const std::size_t rows = (2 * model.query_heads() + 2 * model.kv_heads()) * model.head_dim();
   std::size_t active = 0, routers = 0;  // of all layers

@@ -8,6 +8,8 @@ namespace kvs::inline model {
 
 // FLOPs and memory of forward passes, from a model's shapes alone.
 
+/// Returns the number of weights of a layer's matrices.
+double layer_values(const ModelConfig& model, std::size_t layer);
 /// Returns the multiply-adds of a token in a layer's matrices.
 double layer_products(const ModelConfig& model);
 /// Returns the multiply-adds of a token in all layers' matrices and the language-model head.

@@ -1,8 +1,11 @@
 #include "ranks/one_process.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "ranks/ordered_collector.h"
+#include "turns/turns.h"
 
 namespace kvs::inline ranks {
 namespace {
@@ -20,13 +23,23 @@ class OneProcess final : public Ranks {
 
  protected:
   void run(const Units& units, const Start& start, const Take& take, bool late) override {
-    if (!late) {
-      for (std::size_t unit = units.first; unit < units.last; ++unit) take(unit, start(unit)());
-      return;
-    }
+    if (!late)
+      return compute(units, start, [&](std::size_t unit, const PendingResult& result) { take(unit, result()); });
     OrderedCollector collector(units.first, take);
-    for (std::size_t unit = units.first; unit < units.last; ++unit) collector.push(unit, 0, start(unit));
+    compute(units, start, [&](std::size_t unit, PendingResult& result) { collector.push(unit, 0, std::move(result)); });
     collector.finish(units.last);
+  }
+
+ private:
+  template <class Use>
+  static void compute(const Units& units, const Start& start, const Use& use) {
+    const std::size_t together = std::max<std::size_t>(units.together, 1);
+    std::vector<PendingResult> results(together);
+    for (std::size_t first = units.first; first < units.last; first += together) {
+      run_in_turns(
+          std::min(together, units.last - first), [&](std::size_t n) { results[n] = start(first + n); },
+          [&](std::size_t n) { use(first + n, results[n]); });
+    }
   }
 };
 

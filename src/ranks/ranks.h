@@ -24,6 +24,7 @@ struct Units {
   std::size_t first = 0, last = 0;
   bool bound = false;            // unit n belongs to rank n mod size, which may hold its state; else to any
   std::size_t per_document = 1;  // consecutive units of one document; messages name the document
+  std::size_t together = 1;      // units that a run of one process computes in turns (turns/turns.h)
 };
 
 /// The processes that share a run; a run without mpirun has one. All of them execute the same command: they call

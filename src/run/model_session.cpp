@@ -72,7 +72,7 @@ void warn_of_streaming(const WeightPlacement& placement, std::size_t layers, boo
   if (placement.streamed_layers == 0) return;
   const double bytes = static_cast<double>(placement.streamed_layers) * static_cast<double>(placement.layer_bytes);
   print_note("warning: there is no room for all weights: " + std::to_string(placement.streamed_layers) + " of " +
-                 std::to_string(layers) + " layers are read again in every pass, " + human_bytes(bytes) + " at " +
+                 std::to_string(layers) + " layers are read from disk in every pass, " + human_bytes(bytes) + " at " +
                  human_bytes(bytes / placement.seconds_per_pass()) + "/s: about " +
                  human_seconds(placement.seconds_per_pass()) + " a pass",
              quiet);
@@ -114,8 +114,8 @@ void add_model_options(OptionTable& table) {
       .value("threads", "N", "processor threads (default: all that this process may use)")
       .from(1, kMaxThreads)
       .value("weights-budget", "SIZE",
-             "device memory for weights, such as 24GiB; layers that do not fit are read from disk in every pass "
-             "(default: most of a GPU's free memory, no limit on the CPU)")
+             "memory for weights, such as 24GiB; layers that do not fit are read from disk in every pass, in eval "
+             "and compare once for several passes (default: most of the free memory)")
       .check([](const Options& options) {
         if (!options.has("model") && !options.has("capture")) miss_option("model", "PATH");
         (void)weights_budget(options);

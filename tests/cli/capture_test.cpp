@@ -120,7 +120,7 @@ TEST_F(CaptureProgram, LayersThatExceedTheBudgetAreStreamedToTheSameBytes) {
   std::erase(words, "--quiet");
   const Outcome streamed = run("kvspectrum", words);
   ASSERT_EQ(streamed.status, 0) << streamed.err;
-  EXPECT_THAT(streamed.err, HasSubstr("layers are read again in every pass"));
+  EXPECT_THAT(streamed.err, HasSubstr("layers are read from disk in every pass"));
   EXPECT_EQ(slurp(folder_ / "streamed.h5"), slurp(folder_ / "whole.h5"));
   EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--weights-budget", "200KB"})).status, 2);
   EXPECT_EQ(run("kvspectrum", capture("a.h5", {"--weights-budget", "0"})).status, 2);

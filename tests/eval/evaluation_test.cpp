@@ -33,6 +33,27 @@ TEST(Evaluation, TheFullCacheDoesNotDivergeFromItself) {
   EXPECT_EQ(found.cache.peak.stored, 60 * 2 * tiny.model->config().cache_values_per_token());
 }
 
+TEST(Evaluation, OfAStreamedModelIsTheSame) {
+  TinyModel tiny;
+  const std::size_t layer = tiny.model->layer(0).bytes();
+  const Model streamed(*tiny.source, *tiny.backend, {}, tiny.model->head().bytes() + 2 * layer);
+  ASSERT_GT(streamed.placement().streamed_layers, 0U);
+  Decoder decoder(streamed);
+  std::vector<std::vector<std::int32_t>> documents(5, TinyModel::tokens(60));
+  for (std::size_t n = 0; n < documents.size(); ++n) documents[n][n] = static_cast<std::int32_t>(n);
+  const EvaluationPlan plan{
+      .make = [&] { return test::cache_of(streamed.config(), "h2o", {"recent=4", "cache_size=16"}); }, .compare = true};
+  const Evaluation expected = evaluate(*tiny.decoder, documents, plan);
+  std::vector<std::size_t> done;
+  const Evaluation found = evaluate(decoder, documents, plan, [&](std::size_t count) { done.push_back(count); });
+  EXPECT_EQ(found.sum.nll, expected.sum.nll);
+  EXPECT_EQ(found.full->sum.nll, expected.full->sum.nll);
+  EXPECT_EQ(found.full->divergence.kl, expected.full->divergence.kl);
+  EXPECT_EQ(found.cache.compressions, expected.cache.compressions);
+  EXPECT_EQ(found.cache.peak.stored, expected.cache.peak.stored);
+  EXPECT_EQ(done, (std::vector<std::size_t>{1, 2, 3, 4, 5}));
+}
+
 TEST(Evaluation, ScoresTheLastTokensAlone) {
   TinyModel tiny;
   const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(60)};

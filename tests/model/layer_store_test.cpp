@@ -1,8 +1,14 @@
+#include "model/layer_store.h"
+
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
 
 #include "core/error.h"
 #include "model/decoder.h"
 #include "tests/bench/random_model.h"
+#include "turns/turns.h"
 
 namespace kvs::test {
 namespace {
@@ -68,6 +74,73 @@ TEST_F(LayerStreaming, NamesTheRoomThatOneLayerNeeds) {
     EXPECT_NE(std::string(error.what()).find(std::to_string(layer) + " for one layer"), std::string::npos)
         << error.what();
   }
+}
+
+TEST_F(LayerStreaming, PassesInTurnsGiveTheSameBits) {
+  BudgetedModel streamed(*source, head + 2 * layer);
+  std::vector<std::vector<std::int32_t>> documents(3, tokens);
+  documents[1] = {5, 5, 17, 250};
+  std::vector<std::vector<float>> found(documents.size());
+  run_in_turns(
+      documents.size(), [&](std::size_t n) { found[n] = document_nll(streamed.decoder, documents[n]); },
+      [](std::size_t) {});
+  for (std::size_t n = 0; n < documents.size(); ++n)
+    EXPECT_EQ(found[n], document_nll(whole.decoder, documents[n])) << "document " << n;
+}
+
+/// Layers of a few weights, which count how often they are loaded.
+struct CountedLayers {
+  std::unique_ptr<Backend> backend = make_backend("cpu", DType::kF32);
+  std::atomic<int> loads = 0;
+
+  LayerWeights load(Backend& memory) {
+    ++loads;
+    const WeightSource ones{
+        4, 4, [](std::size_t, std::size_t, std::span<float> out) { std::ranges::fill(out, 1.0F); }, {}};
+    LayerWeights weights;
+    weights.attention_norm.gain = BackendTensor<float, 1>(memory, {4});
+    weights.qkv = memory.make_weight(ones);
+    weights.output = memory.make_weight(ones);
+    return weights;
+  }
+  LayerStore store(std::vector<double> values, double layers) {
+    const double bytes = static_cast<double>(load(*backend).bytes());
+    loads = 0;
+    return {*backend,
+            values,
+            [this](Backend& memory, std::size_t) { return load(memory); },
+            static_cast<std::size_t>(layers * bytes),
+            {}};
+  }
+};
+
+TEST(LayerStoreTurns, ALayerIsLoadedOnceForAllCalls) {
+  constexpr std::size_t kLayers = 5, kCalls = 3;
+  const auto loads = [&](bool turns) {
+    CountedLayers layers;
+    {
+      LayerStore store = layers.store(std::vector<double>(kLayers, 1), 2);
+      const auto pass = [&](std::size_t) {
+        for (std::size_t layer = 0; layer < kLayers; ++layer) (void)store.at(layer);
+      };
+      if (turns) run_in_turns(kCalls, pass, [](std::size_t) {});
+      for (std::size_t call = 0; call < kCalls && !turns; ++call) pass(call);
+    }
+    return layers.loads.load();
+  };
+  // One load measures the bytes, and one layer is loaded ahead of the next pass.
+  EXPECT_EQ(loads(false), 1 + static_cast<int>(kCalls * kLayers) + 1);
+  EXPECT_EQ(loads(true), 1 + static_cast<int>(kLayers) + 1);
+}
+
+TEST(LayerStoreTurns, TheLargestLayersNeedTheRoom) {
+  CountedLayers layers;
+  const std::vector<double> values{1, 1, 1, 4, 4};  // of which the first has the bytes that are measured
+  EXPECT_EQ(layers.store(values, 11).placement().streamed_layers, 0U);
+  EXPECT_EQ(layers.store(values, 10.5).placement().streamed_layers, 3U);
+  EXPECT_EQ(layers.store(values, 8).placement().streamed_layers, 5U);
+  EXPECT_EQ(layers.store(values, 4).placement().streamed_layers, 5U);
+  EXPECT_THROW(layers.store(values, 3.9), Error);
 }
 
 }  // namespace

@@ -5,12 +5,13 @@ cd "$(dirname "$0")/../.."
 
 # Lowest first: a folder may include those of its row.
 allowed() {
-  local model="core io results tokenizer kernels caches model" eval="ranks texts states draw eval embedded"
+  local model="core io turns results tokenizer kernels caches model" eval="ranks texts states draw eval embedded"
   case $1 in
     core) echo core ;;
     io) echo core io ;;
     options) echo core options ;;
-    ranks) echo core io ranks ;;
+    turns) echo core turns ;;
+    ranks) echo core io turns ranks ;;
     kernels) echo core kernels ;;
     draw) echo core io draw ;;
     results) echo core io draw results ;;
@@ -30,7 +31,7 @@ allowed() {
   esac
 }
 
-folders="core io options ranks kernels draw results tokenizer texts caches model states eval analyzers tasks calibrate run export cli"
+folders="core io options turns ranks kernels draw results tokenizer texts caches model states eval analyzers tasks calibrate run export cli"
 bad=0
 for folder in $folders calibrate/compare; do
   root=$folder
