@@ -41,8 +41,11 @@ TEST(Evaluation, OfAStreamedModelIsTheSame) {
   Decoder decoder(streamed);
   std::vector<std::vector<std::int32_t>> documents(5, TinyModel::tokens(60));
   for (std::size_t n = 0; n < documents.size(); ++n) documents[n][n] = static_cast<std::int32_t>(n);
-  const EvaluationPlan plan{
-      .make = [&] { return test::cache_of(streamed.config(), "h2o", {"recent=4", "cache_size=16"}); }, .compare = true};
+  const EvaluationPlan plan{.make =
+                                [&] {
+                                  return test::cache_of(streamed.config(), "h2o", {"recent=4", "cache_size=16"});
+                                },
+                            .compare = true};
   const Evaluation expected = evaluate(*tiny.decoder, documents, plan);
   std::vector<std::size_t> done;
   const Evaluation found = evaluate(decoder, documents, plan, [&](std::size_t count) { done.push_back(count); });
