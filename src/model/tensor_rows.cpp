@@ -63,7 +63,10 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
 void TensorRows::release(std::size_t first, std::size_t count) const {
   const std::size_t row_bytes = tensor_->bytes.size() / stored_rows();
   const bool transposed = part_.depth != 0, scattered = matrix_ != nullptr && !matrix_->is_by_rows();
-  if ((transposed || scattered) && first + count < rows()) return;  // every stored row is read again
+  const bool last = first + count == rows();
+  if (matrix_ != nullptr && last)
+    for (const StoredTensor* part : matrix_->tensors().subspan(1)) archive_->release(part->bytes);
+  if ((transposed || scattered) && !last) return;  // every stored row is read again
   if (scattered) return archive_->release(tensor_->bytes);
   const std::size_t begin = transposed ? part_.base : part_.stored(first);
   const std::size_t end = transposed ? part_.base + part_.depth : part_.stored(first + count - 1) + 1;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -77,6 +78,35 @@ TEST(TensorRows, LetGoOfTheBytesOfTheRowsThatWereRead) {
   archive.rows().read(1, 2, out);
   ASSERT_EQ(archive.released().size(), 1U);
   EXPECT_EQ(archive.released().front(), (std::pair<std::size_t, std::size_t>(36, 72)));
+}
+
+/// A matrix whose scales are the last 8 bytes of its archive.
+class ScaledRows final : public StoredMatrix {
+ public:
+  ScaledRows(const StoredTensor& values, const StoredTensor& scales, bool by_rows)
+      : StoredMatrix({3, 2}, {&values, &scales}), by_rows_(by_rows) {}
+  bool is_by_rows() const noexcept override { return by_rows_; }
+  void read(std::size_t, std::size_t, std::span<float> out) const override { std::ranges::fill(out, 1.0F); }
+
+ private:
+  bool by_rows_;
+};
+
+TEST(TensorRows, LetGoOfScalesWithTheLastRow) {
+  using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
+  for (const bool by_rows : {true, false}) {
+    MemoryArchive archive(*element_type_of_ggml(0), {4, 2});
+    StoredTensor values = archive.tensors().front(), scales = values;
+    values.bytes = values.bytes.first(24);
+    scales.bytes = scales.bytes.last(8);
+    const ScaledRows matrix(values, scales, by_rows);
+    const TensorRows rows(archive, values, {}, {.first = 0, .rows = 3, .run = 3, .stride = 3}, &matrix);
+    std::vector<float> out(4);
+    rows.read(0, 2, out);
+    EXPECT_EQ(archive.released(), by_rows ? Ranges({{0, 16}}) : Ranges());
+    rows.read(2, 1, {out.data(), 2});
+    EXPECT_EQ(archive.released(), by_rows ? Ranges({{0, 16}, {24, 8}, {16, 8}}) : Ranges({{24, 8}, {0, 24}}));
+  }
 }
 
 TEST(TensorRows, ReadColumnsOfTransposedMatrices) {

@@ -15,12 +15,14 @@ namespace kvs::inline model {
 
 namespace {
 
-constexpr std::size_t kWordBits = 32;
+constexpr std::size_t kWordBits = 32, kTileColumns = 16;
 
-/// Returns the place of row `row` among the codes of a stored row.
-std::size_t place_across(std::size_t row) noexcept {
-  constexpr std::array<std::size_t, 8> kOrder{0, 4, 1, 5, 2, 6, 3, 7};
-  return row / kOrder.size() * kOrder.size() + kOrder[row % kOrder.size()];
+/// Returns the code of row `row` in a stored row of Layout::kAcross.
+int code_across(const std::byte* stored, std::size_t row) noexcept {
+  constexpr std::array<unsigned, 8> kShifts{0, 16, 4, 20, 8, 24, 12, 28};
+  std::uint32_t word = 0;
+  std::memcpy(&word, stored + row / kShifts.size() * sizeof word, sizeof word);
+  return static_cast<int>(word >> kShifts[row % kShifts.size()] & 15U);
 }
 
 /// Returns columns for as many whole words as `stored` has, or fails.
@@ -39,37 +41,59 @@ ColumnMatrix::ColumnMatrix(std::vector<std::uint64_t> shape, std::vector<const S
 
 int ColumnMatrix::zero_point(std::size_t group, std::size_t row) const noexcept {
   const std::byte* const stored = parts_.zeros->bytes.data() + group * (rows() * parts_.bits / 8);
-  const std::size_t place = parts_.layout == Layout::kAcross ? place_across(row) : row;
-  return static_cast<int>(packed_code(stored, place, parts_.bits)) + parts_.zero_offset;
+  const bool across = parts_.layout == Layout::kAcross;
+  return (across ? code_across(stored, row) : static_cast<int>(packed_code(stored, row, parts_.bits))) +
+         parts_.zero_offset;
 }
 
-int ColumnMatrix::code(std::size_t row, std::size_t column) const noexcept {
+/// Reads the codes of rows [first, first + out.size()) of a column.
+void ColumnMatrix::read_codes(std::size_t column, std::size_t first, std::span<int> out) const {
   const std::byte* const codes = parts_.codes->bytes.data();
-  if (parts_.layout == Layout::kAcross)
-    return static_cast<int>(packed_code(codes + column * (rows() / 2), place_across(row), parts_.bits));
+  if (parts_.layout == Layout::kAcross) {
+    const std::byte* const row = codes + column * (rows() / 2);
+    for (std::size_t n = 0; n < out.size(); ++n) out[n] = code_across(row, first + n);
+    return;
+  }
   const std::size_t bit = column * parts_.bits, shift = bit % kWordBits, stride = 4 * rows();
-  const std::byte* const at = codes + bit / kWordBits * stride + 4 * row;
-  std::uint32_t low = 0, high = 0;
-  std::memcpy(&low, at, sizeof low);
-  if (shift + parts_.bits > kWordBits) std::memcpy(&high, at + stride, sizeof high);
-  const std::uint64_t both = low | std::uint64_t{high} << kWordBits;
-  return static_cast<int>(both >> shift & ((1U << parts_.bits) - 1));
+  const std::byte* const at = codes + bit / kWordBits * stride + 4 * first;
+  const bool straddles = shift + parts_.bits > kWordBits;
+  const std::uint32_t mask = (1U << parts_.bits) - 1;
+  for (std::size_t n = 0; n < out.size(); ++n) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, at + 4 * n, sizeof word);
+    word >>= shift;
+    if (straddles) {
+      std::uint32_t next = 0;
+      std::memcpy(&next, at + stride + 4 * n, sizeof next);
+      word |= next << (kWordBits - shift);
+    }
+    out[n] = static_cast<int>(word & mask);
+  }
 }
 
 void ColumnMatrix::read(std::size_t first, std::size_t count, std::span<float> out) const {
   const std::size_t groups = parts_.scales->rows(), item = parts_.scales->type->block_bytes;
   std::vector<float> scales(groups * count);  // [group, row]
-  std::vector<int> zeros(groups * count);
+  std::vector<int> zeros(groups * count), codes(count);
   for (std::size_t group = 0; group < groups; ++group) {
     const std::byte* const stored = parts_.scales->bytes.data() + (group * rows() + first) * item;
     parts_.scales->type->decode(stored, count, scales.data() + group * count);
     for (std::size_t row = 0; row < count; ++row) zeros[group * count + row] = zero_point(group, first + row);
   }
-  for (std::size_t column = 0; column < columns(); ++column) {
-    const std::size_t group = parts_.groups[column] * count;
+  // In tiles: columns of distant rows would evict each other from the cache.
+  std::vector<float> tile(count * kTileColumns);  // [row, column]
+  for (std::size_t begin = 0; begin < columns(); begin += kTileColumns) {
+    const std::size_t width = std::min(kTileColumns, columns() - begin);
+    for (std::size_t column = 0; column < width; ++column) {
+      read_codes(begin + column, first, codes);
+      const float* const scale = scales.data() + parts_.groups[begin + column] * count;
+      const int* const zero = zeros.data() + parts_.groups[begin + column] * count;
+      for (std::size_t row = 0; row < count; ++row)
+        tile[row * kTileColumns + column] = static_cast<float>(codes[row] - zero[row]) * scale[row];
+    }
     for (std::size_t row = 0; row < count; ++row)
-      out[row * columns() + column] =
-          static_cast<float>(code(first + row, column) - zeros[group + row]) * scales[group + row];
+      std::copy_n(tile.begin() + static_cast<std::ptrdiff_t>(row * kTileColumns), width,
+                  out.begin() + static_cast<std::ptrdiff_t>(row * columns() + begin));
   }
 }
 

@@ -31,7 +31,7 @@ class ColumnMatrix final : public StoredMatrix {
 
  private:
   int zero_point(std::size_t group, std::size_t row) const noexcept;
-  int code(std::size_t row, std::size_t column) const noexcept;
+  void read_codes(std::size_t column, std::size_t first, std::span<int> out) const;
 
   Parts parts_;
 };
