@@ -17,14 +17,30 @@ void add_values(std::vector<double>& to, const std::vector<double>& values) {
 
 }  // namespace
 
+PowerTable::PowerTable(std::vector<std::size_t> heads_by_layer, std::size_t bin_count)
+    : layers(heads_by_layer.size()), bins(bin_count), heads(std::move(heads_by_layer)) {
+  std::size_t rows = 0;
+  for (const std::size_t count : heads) {
+    first.push_back(rows);
+    rows += count;
+  }
+  values.resize(rows * bins);
+}
+
 std::vector<double> PowerTable::layer_mean(std::size_t layer) const {
   std::vector<double> mean(bins);
-  for (std::size_t head = 0; head < heads; ++head) {
+  for (std::size_t head = 0; head < heads[layer]; ++head) {
     const std::span<const double> values_of_head = row(layer, head);
     for (std::size_t bin = 0; bin < bins; ++bin) mean[bin] += values_of_head[bin];
   }
-  for (double& value : mean) value /= static_cast<double>(heads);
+  for (double& value : mean) value /= static_cast<double>(heads[layer]);
   return mean;
+}
+
+std::vector<std::size_t> SpectrumAccumulator::Settings::heads_by_layer() const {
+  std::vector<std::size_t> heads;
+  for (const std::size_t layer : layers) heads.push_back(kv_heads.of(layer));
+  return heads;
 }
 
 SpectrumAccumulator::SpectrumAccumulator(SpectralOps& ops, Settings settings, std::size_t tokens)
@@ -36,11 +52,14 @@ SpectrumAccumulator::SpectrumAccumulator(SpectralOps& ops, Settings settings, st
   }
   const std::size_t bins = bins_of(settings_.transform, tokens);
   const std::size_t bins_without = bins_of(settings_.transform, tokens - settings_.sinks);
+  const std::vector<std::size_t> heads = settings_.heads_by_layer();
+  channels_before_.push_back(0);
+  for (const std::size_t layer : settings_.layers)
+    channels_before_.push_back(channels_before_.back() + settings_.kv_heads.of(layer) * settings_.head_dim.of(layer));
   for (const StateKind state : settings_.states) {
-    power_[state] = document_[state] = PowerTable(settings_.layers.size(), settings_.kv_heads, bins);
-    without_sinks_[state] = document_without_[state] =
-        PowerTable(settings_.layers.size(), settings_.kv_heads, bins_without);
-    constant_[state].assign(settings_.layers.size() * settings_.kv_heads * settings_.head_dim, 1.0);
+    power_[state] = document_[state] = PowerTable(heads, bins);
+    without_sinks_[state] = document_without_[state] = PowerTable(heads, bins_without);
+    constant_[state].assign(channels_before_.back(), 1.0);
   }
 }
 
@@ -81,14 +100,12 @@ bool SpectrumAccumulator::add_document(StateSource& source, std::size_t document
 void SpectrumAccumulator::add_state(const DocumentStates& states, StateKind state, std::size_t layer,
                                     DeviceMemory& device) {
   const BackendView<const float, 3> view = states[state];
-  if (view.shape() != std::array<std::size_t, 3>{settings_.kv_heads, tokens_, settings_.head_dim}) {
+  const std::size_t kv_heads = settings_.kv_heads.of(states.layer), head_dim = settings_.head_dim.of(states.layer);
+  if (view.shape() != std::array<std::size_t, 3>{kv_heads, tokens_, head_dim}) {
     throw Error(ErrorCode::kInternal, "spectrum", std::string(name_of(state)) + " does not have the model's shape");
   }
-  const auto rows_of = [layer](PowerTable& table) {
-    return std::span(table.values).subspan(layer * table.heads * table.bins, table.heads * table.bins);
-  };
   const auto power_of = [&](PowerTable& table, std::size_t first_token) {
-    const std::span<double> rows = rows_of(table);
+    const std::span<double> rows = table.rows(layer);
     ops_->power(view, settings_.transform, first_token, rows);
     const auto bad = std::find_if(rows.begin(), rows.end(), [](double value) { return !std::isfinite(value); });
     if (bad != rows.end()) {
@@ -100,7 +117,7 @@ void SpectrumAccumulator::add_state(const DocumentStates& states, StateKind stat
   };
   power_of(document_[state], 0);
   if (settings_.sinks == 0) {
-    std::ranges::copy(rows_of(document_[state]), rows_of(document_without_[state]).begin());
+    std::ranges::copy(document_[state].rows(layer), document_without_[state].rows(layer).begin());
   } else {
     power_of(document_without_[state], settings_.sinks);
   }
@@ -114,7 +131,7 @@ void SpectrumAccumulator::note_constant_channels(BackendView<const float, 3> sta
   const auto [heads, tokens, head_dim] = states.shape();
   std::vector<float> host;
   for (std::size_t head = 0; head < heads; ++head) {
-    double* const constant = constant_[state].data() + (layer * heads + head) * head_dim;
+    double* const constant = constant_[state].data() + channels_before_[layer] + head * head_dim;
     const float* const data = states.data() + head * tokens * head_dim;
     for (const std::size_t rows : {std::min<std::size_t>(2, tokens), tokens}) {
       if (std::none_of(constant, constant + head_dim, [](double flag) { return flag != 0; })) break;
@@ -187,11 +204,13 @@ Spectrum SpectrumAccumulator::result() const {
   for (const StateKind state : settings_.states) {
     for (double& value : spectrum.power[state].values) value /= documents_.front();
     for (double& value : spectrum.without_sinks[state].values) value /= documents_.front();
-    for (std::size_t i = 0; i < constant_[state].size(); ++i) {
-      if (constant_[state][i] == 0) continue;
-      const std::size_t row = i / settings_.head_dim;
-      spectrum.constant_channels.push_back(
-          {state, settings_.layers[row / settings_.kv_heads], row % settings_.kv_heads, i % settings_.head_dim});
+    for (std::size_t n = 0; n < settings_.layers.size(); ++n) {
+      const std::size_t layer = settings_.layers[n], head_dim = settings_.head_dim.of(layer);
+      for (std::size_t i = channels_before_[n]; i < channels_before_[n + 1]; ++i) {
+        if (constant_[state][i] == 0) continue;
+        const std::size_t channel = i - channels_before_[n];
+        spectrum.constant_channels.push_back({state, layer, channel / head_dim, channel % head_dim});
+      }
     }
   }
   return spectrum;

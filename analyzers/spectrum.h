@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
 #include <vector>
 
+#include "io/layer_sizes.h"
 #include "kernels/spectral_ops.h"
 #include "states/state_source.h"
 
@@ -16,20 +18,29 @@ inline constexpr std::array kSpectrumStates{StateKind::kKPre, StateKind::kKPost,
 /// Values by layer (index in the list of layers), kv head and bin.
 struct PowerTable {
   PowerTable() = default;
+  /// @param heads_by_layer  [layer]
+  PowerTable(std::vector<std::size_t> heads_by_layer, std::size_t bin_count);
   PowerTable(std::size_t layer_count, std::size_t head_count, std::size_t bin_count)
-      : layers(layer_count), heads(head_count), bins(bin_count), values(layer_count * head_count * bin_count) {}
+      : PowerTable(std::vector<std::size_t>(layer_count, head_count), bin_count) {}
 
+  /// Returns all rows of a layer: [head, bin].
+  std::span<double> rows(std::size_t layer) noexcept {
+    return std::span(values).subspan(first[layer] * bins, heads[layer] * bins);
+  }
   std::span<double> row(std::size_t layer, std::size_t head) noexcept {
-    return std::span(values).subspan((layer * heads + head) * bins, bins);
+    return std::span(values).subspan((first[layer] + head) * bins, bins);
   }
   std::span<const double> row(std::size_t layer, std::size_t head) const noexcept {
-    return std::span(values).subspan((layer * heads + head) * bins, bins);
+    return std::span(values).subspan((first[layer] + head) * bins, bins);
   }
+  /// Returns the number of heads of the layer with most.
+  std::size_t most_heads() const noexcept { return *std::ranges::max_element(heads); }
   /// Returns the mean over the heads of a layer.
   std::vector<double> layer_mean(std::size_t layer) const;
 
-  std::size_t layers = 0, heads = 0, bins = 0;
-  std::vector<double> values;  // [layer, head, bin]
+  std::size_t layers = 0, bins = 0;
+  std::vector<std::size_t> heads, first;  // [layer] its heads, and the heads of the layers before it
+  std::vector<double> values;             // [layer][head, bin]
 };
 
 /// A channel with the same value at every token of every document: its spectrum is DC only.
@@ -63,7 +74,9 @@ class SpectrumAccumulator {
     std::size_t sinks = 4;            // left out in the second set of tables
     std::vector<std::size_t> layers;  // ascending
     StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
-    std::size_t kv_heads = 0, head_dim = 0;
+    LayerSizes kv_heads, head_dim;  // of the model's layers
+
+    std::vector<std::size_t> heads_by_layer() const;  // by index in `layers`
   };
 
   /// @throws Error kUsage if `tokens` does not exceed the sinks.
@@ -100,7 +113,8 @@ class SpectrumAccumulator {
   std::vector<double> documents_{0.0};               // one number, stored as a table in checkpoints
   ByState<PowerTable> power_, without_sinks_;        // sums over documents
   ByState<PowerTable> document_, document_without_;  // of the current document
-  ByState<std::vector<double>> constant_;            // [layer, head, channel]: 1 while constant, 0 once it has varied
+  ByState<std::vector<double>> constant_;            // [layer][head, channel]: 1 while constant, 0 once it has varied
+  std::vector<std::size_t> channels_before_;         // [layer + 1] channels of all heads of the layers before it
 };
 
 }  // namespace kvs::inline analyzers

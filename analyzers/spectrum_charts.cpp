@@ -79,7 +79,7 @@ draw::Point heads_point(double bin, const std::vector<double>& heads) {
 void add_heads(const PowerTable& table, std::size_t layer, bool before, draw::Panel& panel) {
   std::vector<std::vector<Band>> heads;
   std::vector<double> dc;
-  for (std::size_t head = 0; head < table.heads; ++head) {
+  for (std::size_t head = 0; head < table.heads[layer]; ++head) {
     heads.push_back(log_bands(table.row(layer, head), kRopeBands));
     dc.push_back(table.row(layer, head)[0]);
   }
@@ -160,8 +160,9 @@ draw::Panel head_panel(const SpectrumView& view, std::size_t layer, std::size_t 
 
 /// Returns a page of layers [first, last).
 draw::Chart heads_page(const SpectrumView& view, std::size_t first, std::size_t last, const Decades& decades) {
-  const std::size_t heads = view.spectrum.table(*view.spectrum.states.begin(), view.with_sinks).heads,
-                    layers = last - first, rows = (layers + groups_of(layers, heads) - 1) / groups_of(layers, heads);
+  const PowerTable& table = view.spectrum.table(*view.spectrum.states.begin(), view.with_sinks);
+  const std::size_t heads = table.most_heads(), layers = last - first,
+                    rows = (layers + groups_of(layers, heads) - 1) / groups_of(layers, heads);
   draw::Chart chart{.heading = "Power by layer and head: " + subject_of(view),
                     .plot_width = kHeadWidth,
                     .plot_height = kHeadHeight,
@@ -169,7 +170,7 @@ draw::Chart heads_page(const SpectrumView& view, std::size_t first, std::size_t 
                     .group = heads};
   const draw::Side x = head_bin_side(view), y = head_power_side(decades);
   for (std::size_t layer = first; layer < last; ++layer)
-    for (std::size_t head = 0; head < heads; ++head) {
+    for (std::size_t head = 0; head < table.heads[layer]; ++head) {
       draw::Panel& panel = chart.panels.emplace_back(head_panel(view, layer, head, x, y));
       panel.row = (layer - first) % rows;
       panel.column = (layer - first) / rows * heads + head;
@@ -255,7 +256,8 @@ std::size_t spectrum_heads_pages(std::size_t layers, std::size_t heads) noexcept
 std::vector<draw::Chart> spectrum_heads_charts(const SpectrumView& view) {
   const Decades decades = decades_of_states(view, view.spectrum.states);
   const std::size_t layers = view.spectrum.layers.size(),
-                    step = layers_per_page(view.spectrum.table(*view.spectrum.states.begin(), view.with_sinks).heads);
+                    step = layers_per_page(
+                        view.spectrum.table(*view.spectrum.states.begin(), view.with_sinks).most_heads());
   std::vector<draw::Chart> pages;
   for (std::size_t first = 0; first < layers; first += step)
     pages.push_back(heads_page(view, first, std::min(first + step, layers), decades));

@@ -1,6 +1,7 @@
 #include "analyzers/spectrum_report.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "analyzers/coding_gain_result.h"
@@ -30,7 +31,7 @@ SpectrumResult::Table table_of(const PowerTable& table, Transform transform, std
   for (std::size_t layer = 0; layer < table.layers; ++layer) {
     add(result.layers, summarise_power(table.layer_mean(layer), transform, samples, with_dc));
     auto& heads = result.heads.emplace_back();
-    for (std::size_t head = 0; head < table.heads; ++head)
+    for (std::size_t head = 0; head < table.heads[layer]; ++head)
       add(heads, summarise_power(table.row(layer, head), transform, samples, with_dc));
   }
   return result;
@@ -82,6 +83,17 @@ std::vector<std::pair<std::string, draw::Chart>> charts_of(const Spectrum& spect
   return charts;
 }
 
+/// Returns [layer, head, bin]. A layer with fewer heads than another has NaN in their place.
+std::vector<float> padded_rows(const PowerTable& table) {
+  const std::size_t heads = table.most_heads();
+  std::vector<float> values(table.layers * heads * table.bins, std::numeric_limits<float>::quiet_NaN());
+  for (std::size_t layer = 0; layer < table.layers; ++layer)
+    for (std::size_t head = 0; head < table.heads[layer]; ++head)
+      std::ranges::copy(table.row(layer, head),
+                        values.begin() + static_cast<std::ptrdiff_t>((layer * heads + head) * table.bins));
+  return values;
+}
+
 std::string tables_of(const Spectrum& spectrum) {
   std::vector<std::vector<float>> values;  // owns the data of `arrays`
   std::vector<NamedArray> arrays;
@@ -89,9 +101,9 @@ std::string tables_of(const Spectrum& spectrum) {
   for (const bool with_sinks : {true, false}) {
     for (const StateKind state : spectrum.states) {
       const PowerTable& table = spectrum.table(state, with_sinks);
-      const std::vector<float>& rounded = values.emplace_back(table.values.begin(), table.values.end());
+      const std::vector<float>& rounded = values.emplace_back(padded_rows(table));
       arrays.push_back({.path = (with_sinks ? "/power/" : "/power_without_sinks/") + std::string(name_of(state)),
-                        .shape = {table.layers, table.heads, table.bins},
+                        .shape = {table.layers, table.most_heads(), table.bins},
                         .values = std::span<const float>(rounded),
                         .attributes = {{"axes", "layer, kv_head, bin"}}});
     }
@@ -127,7 +139,7 @@ SpectrumResult spectrum_result(SpectrumResult result, const Spectrum& spectrum, 
 std::vector<std::string> spectrum_report_files(const SpectrumAccumulator::Settings& settings, bool gains) {
   std::vector<std::string> stems{"spectrum_layers", "energy_share", "energy_chunks"};
   if (settings.sinks > 0) stems.emplace_back("spectrum_layers_without_sinks");
-  const std::size_t pages = spectrum_heads_pages(settings.layers.size(), settings.kv_heads);
+  const std::size_t pages = spectrum_heads_pages(settings.layers.size(), std::ranges::max(settings.heads_by_layer()));
   for (std::size_t page = 0; page < pages; ++page) stems.push_back(page_name(page, pages));
   if (has_both_keys(settings.states)) {
     stems.emplace_back("spectrum_k_pre_vs_k_post");

@@ -13,13 +13,14 @@ namespace kvs::inline calibrate {
 namespace {
 
 Cache make(const CacheChoice& choice, const ModelConfig& model) {
-  Parameters parameters(choice.parameters, model.layers());
-  return make_cache(*choice.method, parameters, cache_shape(model));
+  const CacheShape shape = cache_shape(model);
+  Parameters parameters(choice.parameters, shape);
+  return make_cache(*choice.method, parameters, shape);
 }
 
 /// Refuses a method that is not defined for the model.
 void refuse_method(const CacheChoice& choice, const ModelConfig& model) {
-  if (choice.method->obstacle != nullptr) refuse_obstacle(choice.method->obstacle(model), choice.method->name, model);
+  refuse_obstacle(obstacle_of(*choice.method, model), choice.method->name, model);
 }
 
 }  // namespace
@@ -45,8 +46,9 @@ std::optional<Json> CacheChoice::shown_parameters() const {
 }
 
 Json CacheChoice::resolved(const ModelConfig& model) const {
-  Parameters reader(parameters, model.layers());
-  (void)make_cache(*method, reader, cache_shape(model));
+  const CacheShape shape = cache_shape(model);
+  Parameters reader(parameters, shape);
+  (void)make_cache(*method, reader, shape);
   return reader.resolved();
 }
 
@@ -69,7 +71,7 @@ CacheChoice choice_of_config(const std::filesystem::path& path, const ModelSourc
 void check_choice(const CacheChoice& choice, const ModelConfig& model) {
   refuse_method(choice, model);
   if (!choice.loaded) return (void)make(choice, model);
-  Parameters parameters(choice.parameters, model.layers());
+  Parameters parameters(choice.parameters, cache_shape(model));
   choice.loaded->read(parameters);
   parameters.check_known();
 }
@@ -87,7 +89,7 @@ std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model,
 std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const ModelConfig& model, std::size_t tokens) {
   refuse_method(choice, model);
   if (!choice.loaded) return [choice = std::move(choice), &model] { return make(choice, model); };
-  Parameters parameters(choice.parameters, model.layers());
+  Parameters parameters(choice.parameters, cache_shape(model));
   return choice.loaded->caches(backend, model, parameters, tokens);
 }
 

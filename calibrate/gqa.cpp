@@ -93,7 +93,9 @@ constinit const Method kGqaMethod{
     .fixed_settings = fewer_heads,
     .obstacle =
         [](const ModelConfig& model) {
-          return model.kv_heads() > 1 ? std::string() : std::string("found 1 KV head, expected two or more");
+          const bool several = std::ranges::all_of(
+              model.cached_layers(), [&](std::size_t layer) { return model.layer[layer].attention.kv_heads > 1; });
+          return several ? std::string() : std::string("found 1 KV head, expected two or more");
         },
     .compared = false,  // an untrained pooled model is not competitive
 };

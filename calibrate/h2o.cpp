@@ -107,6 +107,7 @@ constinit const Method kH2oMethod{
               .year = 2023},
     .make = make_h2o,
     .settings_for_share = h2o_for_share,
+    .reads_queries = true,
     .priority = 2,
 };
 

@@ -40,23 +40,29 @@ Prefix prefix_of(const Method& method, Parameters& parameters) {
 
 }  // namespace
 
+std::string obstacle_of(const Method& method, const ModelConfig& model) {
+  if (method.reads_queries && model.has_readers())
+    return "found layers that read the rows of another layer, expected rows of its own in every layer: the method "
+           "chooses rows by the queries of one layer";
+  return method.obstacle == nullptr ? std::string() : method.obstacle(model);
+}
+
 std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& parameters, std::size_t layer,
                                              const CacheShape& shape) {
-  if (!parameters.select(layer)) return make_full_cache();
-  const KvTypes types = method.takes_kv_type ? read_kv_types(parameters, layer, shape) : KvTypes{};
-  std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, shape, types});
-  const bool windowed = !shape.windows.empty() && shape.windows[layer] != 0;
-  return windowed ? make_full_cache(types) : std::move(cache);
+  const LayerShape& of_layer = shape.layers.at(layer);
+  if (!parameters.select(layer)) return make_full_cache(plain_types(of_layer));
+  const KvTypes types = method.takes_kv_type ? read_kv_types(parameters, layer, shape) : plain_types(of_layer);
+  std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, of_layer, types});
+  return of_layer.window != 0 ? make_full_cache(types) : std::move(cache);
 }
 
 Cache make_cache(const Method& method, Parameters& parameters, const CacheShape& shape) {
-  std::vector<std::unique_ptr<LayerCache>> layers;
-  for (std::size_t layer = 0; layer < parameters.layers(); ++layer)
-    layers.push_back(make_layer_cache(method, parameters, layer, shape));
+  Cache layers =
+      make_layers(shape, [&](std::size_t layer) { return make_layer_cache(method, parameters, layer, shape); });
   parameters.select_all();
   const Prefix prefix = prefix_of(method, parameters);
   parameters.check_known();
-  return Cache(std::move(layers), prefix);
+  return Cache(std::move(layers.layers()), prefix);
 }
 
 void refuse_obstacle(const std::string& obstacle, std::string_view part, const ModelConfig& model) {
@@ -66,7 +72,7 @@ void refuse_obstacle(const std::string& obstacle, std::string_view part, const M
 
 std::vector<ParameterSpec> describe(const Method& method) {
   Parameters parameters = Parameters::description(1);
-  (void)make_cache(method, parameters, {.kv_heads = 1, .head_dim = 64});
+  (void)make_cache(method, parameters, {.layers = {{.kv_heads = 1, .head_dim = 64}}});
   return parameters.specs();
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "caches/cache_shape.h"
 #include "caches/kv_types.h"
 #include "caches/layer_cache.h"
 #include "caches/parameters.h"
@@ -28,7 +29,7 @@ enum class Prefill { kStepwise, kWhole, kEither, kNone };
 /// The layer for which a cache is created.
 struct CacheLayer {
   std::size_t index = 0;
-  const CacheShape& shape;
+  const LayerShape& shape;
   KvTypes types = {};
 };
 
@@ -54,6 +55,9 @@ struct Method {
   std::vector<Json> (*fixed_settings)(std::size_t kv_heads) = nullptr;
   /// Returns why the method is not defined for a model, as "found …, expected …"; else empty. nullptr: always defined.
   std::string (*obstacle)(const ModelConfig& model) = nullptr;
+  /// True if its choices depend on the queries of the layer. In a model whose layers read other layers' rows, it would
+  /// choose other rows for each reader.
+  bool reads_queries = false;
   /// Returns notes about the method on a model, one line each. nullptr: none.
   std::vector<std::string> (*notes)(const ModelConfig& model) = nullptr;
   /// For a config without `make`: checks of its reader in addition to schema and lists, and of its tensors.
@@ -70,14 +74,18 @@ struct Method {
 KVS_METHODS(KVS_DECLARE, KVS_DECLARE)
 #undef KVS_DECLARE
 
+/// Returns why a method is not defined for a model (Method::obstacle, Method::reads_queries); else empty.
+std::string obstacle_of(const Method& method, const ModelConfig& model);
 /// @param part  as typed: "kvcalibrate elitekv --rank";  @throws Error kUnsupported if `obstacle` is not empty
 void refuse_obstacle(const std::string& obstacle, std::string_view part, const ModelConfig& model);
 
 /// Creates the cache of one layer: the full cache if `parameters` leave the layer out. In a layer with a sliding
 /// window, methods keep every token that the layer reads. @throws Error like Parameters
+/// @param layer  with a cache of its own
 std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& parameters, std::size_t layer,
                                              const CacheShape& shape);
-/// Creates the caches of all layers. @throws Error like Parameters, also for names that the method does not have
+/// Creates the caches of all layers (make_layers()). @param parameters  of as many layers  @throws Error like
+/// Parameters, also for names that the method does not have
 Cache make_cache(const Method& method, Parameters& parameters, const CacheShape& shape);
 /// Returns every parameter of a method, in the order in which its reader reads them.
 std::vector<ParameterSpec> describe(const Method& method);

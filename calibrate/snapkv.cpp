@@ -119,6 +119,7 @@ constinit const Method kSnapkvMethod{
     .prefill = Prefill::kWhole,
     .make = make_snapkv,
     .settings_for_share = snapkv_for_share,
+    .reads_queries = true,
     .priority = 5,
 };
 

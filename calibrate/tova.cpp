@@ -90,6 +90,7 @@ constinit const Method kTovaMethod{
               .year = 2024},
     .make = make_tova,
     .settings_for_share = cache_size_for_share,
+    .reads_queries = true,
     .priority = 3,
 };
 

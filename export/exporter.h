@@ -31,6 +31,7 @@ struct Exporter {
   std::string_view needs;   // requirements on the config and the model, for --help
   StagedOutput::Kind kind;
   bool has_matrices;  // writes matrices of ExportJob::type
+  bool any_layers;    // true: takes models with layers of several sizes, or without a KV cache of their own
   /// Writes job.out. @return members of the command's result: `notes` is a list of lines, `cache` describes the cache
   /// that the target will hold.
   /// @throws Error kUnsupported with the reason if the target cannot express the config.
@@ -46,6 +47,8 @@ const Exporter& exporter_of(const std::string& to, const std::string& option);
 std::string exporter_lines();
 /// @throws Error kUnsupported for a config of another method than the exporter's
 void check_method(const Exporter& exporter, const std::filesystem::path& path, const Json& config);
+/// @throws Error kUnsupported for a model whose layers the exporter's target cannot tell apart
+void check_layers(const Exporter& exporter, const ModelConfig& model);
 /// Returns the text output of an export.
 std::string export_text(const Json& result);
 

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "eval/document_loss.h"
 #include "io/record.h"
+#include "model/model_json.h"
 #include "ranks/watch.h"
 
 namespace kvs::inline calibrate {
@@ -46,8 +47,11 @@ Spectrum shared_spectrum(StateSource& states, SpectrumAccumulator::Settings sett
 Json proposed_values(const BudgetSpace& space, const std::vector<Json>& settings,
                      const std::vector<std::size_t>& layers, StateSource& states, std::size_t documents, Ranks& ranks) {
   const ModelConfig& model = space.model();
-  const Spectrum spectrum = shared_spectrum(
-      states, {.layers = layers, .kv_heads = model.kv_heads(), .head_dim = model.head_dim()}, documents, ranks);
+  const Spectrum spectrum = shared_spectrum(states,
+                                            {.layers = layers,
+                                             .kv_heads = sizes_of(model, &AttentionConfig::kv_heads),
+                                             .head_dim = sizes_of(model, &AttentionConfig::head_dim)},
+                                            documents, ranks);
   Json all = Json::array();
   if (!ranks.is_root()) return all;
   for (const Json& one : settings) {

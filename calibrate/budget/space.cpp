@@ -27,6 +27,14 @@ std::size_t rows_within(std::size_t bytes, std::size_t windows, std::size_t all,
   return std::min(tokens, (bytes - std::min(bytes, windows)) * tokens / (all - windows));
 }
 
+/// Returns the bytes of the full caches of layers with a sliding window.
+std::size_t windowed_bytes(const CacheShape& shape, std::size_t tokens) {
+  std::size_t values = 0;
+  for (const LayerShape& layer : shape.layers)
+    if (layer.window > 0) values += layer.tokens_read(tokens) * layer.values();
+  return values * CacheBytes::kStoredValue;
+}
+
 /// Returns true if the method or the model's shape refuses the settings.
 bool is_refusal(const Error& error) {
   return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
@@ -37,7 +45,8 @@ bool is_refusal(const Error& error) {
 std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens) {
   std::size_t sum = 0;
   for (std::size_t layer = 0; layer < model.layers(); ++layer)
-    if (const std::size_t window = model.window(layer); window > 0) sum += std::min(window, tokens);
+    if (const std::size_t window = model.window(layer); window > 0 && model.layer[layer].has_cache())
+      sum += std::min(window, tokens);
   return sum;
 }
 
@@ -49,10 +58,10 @@ BudgetSpace::BudgetSpace(const Method& method, const ModelConfig& model, std::si
       bytes_(bytes),
       fixed_(std::move(fixed)),
       shape_(cache_shape(model)),
-      sizes_(method_, shape_, model.layers(), tokens),
+      sizes_(method_, shape_, tokens),
       grid_(budget_grid(method.name)) {
-  const std::size_t windows = sizes_.full() / model.cached_tokens(tokens) * windowed_tokens(model, tokens),
-                    rows = rows_within(bytes, windows, sizes_.full(), tokens);
+  refuse_obstacle(obstacle_of(method, model), method.name, model);
+  const std::size_t windows = windowed_bytes(shape_, tokens), rows = rows_within(bytes, windows, sizes_.full(), tokens);
   if (method.prefill == Prefill::kWhole && !fixed_.contains("prefix")) fixed_["prefix"] = standard_prefix(tokens, rows);
   check_given();
   room_ = {.tokens = tokens, .rows = rows, .given = fixed_};
@@ -92,7 +101,7 @@ void BudgetSpace::measure_room(const Json& whole) {
 }
 
 Parameters BudgetSpace::parameters(const Json& settings) const {
-  return Parameters({{settings, "", ErrorCode::kUsage}}, model_.layers());
+  return Parameters({{settings, "", ErrorCode::kUsage}}, shape_);
 }
 
 Cache BudgetSpace::cache(const Json& settings) const {

@@ -47,28 +47,21 @@ Json with_greatest_size(const Method& method, std::size_t tokens, const Json& se
   return all;
 }
 
-CacheSizes::CacheSizes(const Method& method, const CacheShape& shape, std::size_t layers, std::size_t tokens)
-    : method_(&method),
-      shape_(&shape),
-      layers_(layers),
-      tokens_(tokens),
-      backend_(make_backend("cpu", DType::kF32, 1)) {}
+CacheSizes::CacheSizes(const Method& method, const CacheShape& shape, std::size_t tokens)
+    : method_(&method), shape_(&shape), tokens_(tokens), backend_(make_backend("cpu", DType::kF32, 1)) {}
 
 std::size_t CacheSizes::full() const {
-  std::size_t tokens = 0;
-  for (std::size_t layer = 0; layer < layers_; ++layer) {
-    const std::size_t window = shape_->windows.empty() ? 0 : shape_->windows[layer];
-    tokens += window == 0 ? tokens_ : std::min(tokens_, window);
-  }
-  return tokens * 2 * shape_->kv_heads * shape_->head_dim * CacheBytes::kStoredValue;
+  std::size_t values = 0;
+  for (const LayerShape& layer : shape_->layers) values += layer.tokens_read(tokens_) * layer.values();
+  return values * CacheBytes::kStoredValue;
 }
 
 std::size_t CacheSizes::run(LayerCache& cache, std::size_t layer, const Prefix& prefix) {
   const BackendTensor<float, 2> cosine = angles(*backend_, tokens_, 1), sine = angles(*backend_, tokens_, 0);
-  const auto q = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim),
-             k = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim),
-             v = zeros(*backend_, shape_->kv_heads, tokens_, shape_->head_dim);
-  const OperandBuffer out(*backend_, tokens_, shape_->kv_heads * shape_->head_dim);
+  const LayerShape& shape = shape_->layers[layer];
+  const auto states_of_zeros = [&] { return zeros(*backend_, shape.kv_heads, tokens_, shape.head_dim); };
+  const auto q = states_of_zeros(), k = states_of_zeros(), v = states_of_zeros();
+  const OperandBuffer out(*backend_, tokens_, shape.kv_heads * shape.head_dim);
   const LayerStates states{.backend = *backend_,
                            .layer = layer,
                            .first_position = 0,
@@ -77,21 +70,24 @@ std::size_t CacheSizes::run(LayerCache& cache, std::size_t layer, const Prefix& 
                            .q = q.view(),
                            .k = k.view(),
                            .v = v.view(),
-                           .window = shape_->windows.empty() ? 0 : shape_->windows[layer]};
+                           .window = shape.window};
   return attend_document(cache, prefix, states, out.get());
 }
 
 std::vector<std::size_t> CacheSizes::by_layer(const Json& settings) {
-  Parameters parameters({{settings, "", ErrorCode::kUsage}}, layers_);
+  Parameters parameters({{settings, "", ErrorCode::kUsage}}, *shape_);
   Cache cache = make_cache(*method_, parameters, *shape_);
   const bool by_itself = has_lists(settings, parameters.specs());
-  std::map<std::tuple<std::type_index, std::size_t, std::size_t>, std::size_t> kinds;
+  std::map<std::tuple<std::type_index, LayerShape, std::size_t>, std::size_t> kinds;
   std::vector<std::size_t> bytes;
-  for (std::size_t layer = 0; layer < layers_; ++layer) {
+  for (std::size_t layer = 0; layer < shape_->layers.size(); ++layer) {
+    if (!shape_->layers[layer].has_cache()) {
+      bytes.push_back(0);
+      continue;
+    }
     LayerCache& one = cache.layer(layer);
-    const std::size_t window = shape_->windows.empty() ? 0 : shape_->windows[layer];
     const auto [kind, is_new] =
-        kinds.emplace(std::tuple(std::type_index(typeid(one)), window, by_itself ? layer : 0), 0);
+        kinds.emplace(std::tuple(std::type_index(typeid(one)), shape_->layers[layer], by_itself ? layer : 0), 0);
     if (is_new) kind->second = run(one, layer, cache.prefix());
     bytes.push_back(kind->second);
   }

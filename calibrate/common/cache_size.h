@@ -17,11 +17,11 @@ Json with_greatest_size(const Method& method, std::size_t tokens, const Json& se
 /// do not depend on the values of states.
 class CacheSizes {
  public:
-  /// @param shape  must outlive this, like `method`;  @param layers  of the model
-  /// @param tokens  of a document
-  CacheSizes(const Method& method, const CacheShape& shape, std::size_t layers, std::size_t tokens);
+  /// @param shape  must outlive this, like `method`;  @param tokens  of a document
+  CacheSizes(const Method& method, const CacheShape& shape, std::size_t tokens);
 
-  /// Returns the most stored bytes of each layer at any time of a document, by layer. Cost: attention of one layer for
+  /// Returns the most stored bytes of each layer at any time of a document, by layer; 0 for a layer without a cache of
+  /// its own. Cost: attention of one layer for
   /// each kind of layer (of every layer if `settings` has lists by layer).
   /// @throws Error kUsage like make_cache()
   std::vector<std::size_t> by_layer(const Json& settings);
@@ -48,7 +48,7 @@ class CacheSizes {
 
   const Method* method_;
   const CacheShape* shape_;
-  std::size_t layers_, tokens_;
+  std::size_t tokens_;
   std::unique_ptr<Backend> backend_;
   std::map<std::string, std::size_t> known_;  // totals by settings
 };

@@ -4,6 +4,7 @@
 
 #include "caches/document_cache.h"
 #include "caches/full.h"
+#include "model/cache_shape.h"
 
 namespace kvs::inline calibrate {
 
@@ -23,14 +24,16 @@ ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice) {
   const auto differs = last.empty() ? last.begin() : std::ranges::mismatch(last, choice).in1;
   const std::size_t first = std::min(static_cast<std::size_t>(differs - last.begin()), layers_.size() - 1);
   document.last.clear();  // empty until all following streams are stored
-  std::vector<std::unique_ptr<LayerCache>> caches;
-  for (std::size_t layer = 0; layer < decoder_->model().config().layers(); ++layer) {
+  const ModelConfig& model = decoder_->model().config();
+  const CacheShape shape = cache_shape(model);
+  const auto make = [&](std::size_t layer) {
     const auto at = std::ranges::lower_bound(layers_, layer);
     const bool chooses = at != layers_.end() && *at == layer;
     const auto n = static_cast<std::size_t>(at - layers_.begin());
-    caches.push_back(chooses && n >= first ? make_(n, choice[n]) : make_full_cache());
-  }
-  Cache cache = for_documents(Cache(std::move(caches), prefix_));
+    const bool runs = n >= first || model.is_read(layer);  // itself, or a layer that reads its rows
+    return chooses && runs ? make_(n, choice[n]) : make_full_cache(plain_types(shape.layers[layer]));
+  };
+  Cache cache = for_documents(make_layers(shape, make, prefix_));
   ResidualStream hidden = decoder_->repeat(document.entering[first], 1);
   for (std::size_t n = first + 1; n < layers_.size(); ++n) {
     decoder_->advance(hidden, layers_[n], nullptr, &cache);

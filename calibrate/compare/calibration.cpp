@@ -15,8 +15,7 @@ namespace {
 
 std::size_t share_of_full(const Method& method, const ModelConfig& model, std::size_t tokens, double budget) {
   const CacheShape shape = cache_shape(model);
-  return static_cast<std::size_t>(budget *
-                                  static_cast<double>(CacheSizes(method, shape, model.layers(), tokens).full()));
+  return static_cast<std::size_t>(budget * static_cast<double>(CacheSizes(method, shape, tokens).full()));
 }
 
 /// Thrown to end a calibration that is out of time.

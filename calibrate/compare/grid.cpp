@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 
 #include "calibrate/common/cache_size.h"
@@ -30,6 +31,13 @@ bool is_refusal(const Error& error) noexcept {
   return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
 }
 
+/// Returns the greatest number of KV heads of which every layer has a multiple.
+std::size_t common_kv_heads(const ModelConfig& model) {
+  std::size_t heads = 0;
+  for (const std::size_t layer : model.cached_layers()) heads = std::gcd(heads, model.layer[layer].attention.kv_heads);
+  return heads;
+}
+
 class ConfigurationMaker {
  public:
   ConfigurationMaker(const CompareGrid& grid, const ModelConfig& model)
@@ -46,11 +54,17 @@ class ConfigurationMaker {
 
  private:
   void add(const Method& method, const std::string& type) {
-    CacheSizes sizes(method, shape_, model_.layers(), grid_.tokens);
+    CacheSizes sizes(method, shape_, grid_.tokens);
     const Json base = common_settings(grid_, method, type);
+    if (const std::string obstacle = obstacle_of(method, model_); !obstacle.empty())
+      return configurations_.push_back({.label = configuration_label(std::string(method.name), type),
+                                        .method = std::string(method.name),
+                                        .type = type,
+                                        .budget = grid_.budgets.front(),
+                                        .error = obstacle});
     if (method.settings_for_share == nullptr) {
       if (method.fixed_settings == nullptr) return;
-      for (const Json& fixed : method.fixed_settings(model_.kv_heads())) {
+      for (const Json& fixed : method.fixed_settings(common_kv_heads(model_))) {
         if (fixed.empty() && type.empty()) continue;  // the full cache itself
         add_fixed(sizes, method, type, base, fixed);
       }

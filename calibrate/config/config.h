@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "caches/cache_shape.h"
 #include "io/json.h"
 #include "model/config.h"
 #include "model/model.h"
@@ -52,6 +53,9 @@ Json read_config(const std::filesystem::path& path);
 /// frequencies are not compared, because with dynamic and LongRoPE they depend on the window. If the model accepts
 /// other weights, its digest may differ, but not its tokenizer.
 void check_config_model(const Json& config, const std::filesystem::path& path, const ModelSource& model);
+
+/// Returns what a config states of its model's caches; windows are not stated. @param config  checked by check_config()
+CacheShape recorded_shape(const Json& config);
 
 /// Returns the schema's text (draft-07): export/kvspectrum-config.schema.json, with the parameters of each method of
 /// all_methods() as declared by its reader. Its member `lists` states rules that draft-07 cannot express:

@@ -36,6 +36,13 @@ std::vector<JsonCursor> entries_of(const JsonCursor& place) {
   return entries;
 }
 
+std::size_t largest_of(const Json& value) {
+  if (!value.is_array()) return value.get<std::size_t>();
+  std::size_t most = 0;
+  for (const Json& one : value) most = std::max(most, one.get<std::size_t>());
+  return most;
+}
+
 class ListRules {
  public:
   ListRules(const Json& config, std::string where)
@@ -63,6 +70,8 @@ class ListRules {
     if (place == "/parameters/layers") {
       std::vector<std::size_t> all(config_.at("model").at("layers").get<std::size_t>());
       std::iota(all.begin(), all.end(), std::size_t{0});
+      if (const Json* without = find("/model/layers_without_cache"); without != nullptr)
+        for (const Json& layer : *without) std::erase(all, layer.get<std::size_t>());
       return all;
     }
     const Json& parameters =
@@ -74,13 +83,18 @@ class ListRules {
     if (name == "layers") return layers_.size();
     if (name == "factors") return config_.at("files").empty() ? 0 : layers_.size();
     if (name == "rope_chunks") return value_of("/model/rope/rotary_dim").get<std::size_t>() / 2;
+    if (name == "kind_chunks") {
+      const Json* kinds = find("/model/rope/kinds");
+      const Json& kind = kinds == nullptr ? *find("/model/rope") : kinds->at(at.position.value_or(0));
+      return kind.at("rotary_dim").get<std::size_t>() / 2;
+    }
     if (name == "rope_kinds") return find("/model/rope/kinds") == nullptr ? 1 : value_of("/model/rope/kinds").size();
     if (name == "heads") {
       const bool queries = value_of("/calibration/ropelite/granularity") == "query-head";
-      return value_of(queries ? "/model/query_heads" : "/model/kv_heads").get<std::size_t>();
+      return largest_of(value_of(queries ? "/model/query_heads" : "/model/kv_heads"));
     }
     const Json value = value_of(name);
-    return (value.is_array() ? value.at(*at.position) : value).get<std::size_t>();
+    return value.is_array() && at.position ? value.at(*at.position).get<std::size_t>() : largest_of(value);
   }
 
   void match(const Json& rule, std::span<const std::string> parts, const Match& at) const {
@@ -98,6 +112,11 @@ class ListRules {
     const std::vector<JsonCursor> entries = entries_of(at.place);
     check_company(rule, at.place);
     if (at.place.value().is_array()) check_list(rule, at, entries);
+    if (rule.contains("outside"))
+      if (const Json* others = find(rule.at("outside").get<std::string>()); others != nullptr)
+        for (const JsonCursor& entry : entries)
+          if (std::ranges::find(*others, entry.value()) != others->end())
+            entry.fail("none of " + rule.at("outside").get<std::string>());
     for (const auto& [key, excess] : {std::pair("below", 1), std::pair("at_most", 0)}) {
       if (!rule.contains(key)) continue;
       const std::size_t limit = size_of(rule.at(key).get<std::string>(), at);

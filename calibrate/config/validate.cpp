@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "caches/old_parameters.h"
 #include "calibrate/config/config.h"
 #include "calibrate/config/config_lists.h"
@@ -6,6 +8,7 @@
 #include "core/error.h"
 #include "io/digest.h"
 #include "io/file.h"
+#include "io/layer_sizes.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -23,22 +26,43 @@ void check_files(const Json& config, const std::filesystem::path& path) {
   }
 }
 
-/// @throws Error kInput like the method's own reader, which checks more than the schema.
-void check_parameters(const Method& method, const JsonCursor& root, const std::string& where) {
-  const JsonCursor model = root.at("model");
-  const auto size = [&](const char* name) {
-    constexpr std::uint64_t kMost = 1 << 16;
-    const std::uint64_t found = model.at(name).unsigned_integer(kMost);
-    if (found == 0) model.at(name).fail("a number above 0");
+/// @throws Error kInput
+CacheShape shape_of(const JsonCursor& model) {
+  constexpr std::uint64_t kMost = 1 << 16;
+  const std::uint64_t layers = model.at("layers").unsigned_integer(kMost);
+  if (layers == 0) model.at("layers").fail("a number above 0");
+  std::vector<bool> cached(layers, true);
+  if (model.has("layers_without_cache")) {
+    const JsonCursor without = model.at("layers_without_cache");
+    for (std::size_t n = 0; n < without.array_size(); ++n) cached[without.at(n).unsigned_integer(layers - 1)] = false;
+    if (std::ranges::find(cached, true) == cached.end()) without.fail("some layer less");
+  }
+  const auto sizes = [&](const char* name) {
+    LayerSizes found = LayerSizes::from_json(model.at(name), kMost);
+    if (found.is_list()) expect_length(model.at(name), layers, "layers");
+    for (std::size_t layer = 0; layer < layers; ++layer)
+      if (cached[layer] && found.of(layer) == 0) model.at(name).fail("numbers above 0 for layers with a KV cache");
     return found;
   };
+  const LayerSizes kv_heads = sizes("kv_heads"), head_dim = sizes("head_dim");
+  CacheShape shape{.layers = std::vector<LayerShape>(layers)};
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    if (cached[layer]) shape.layers[layer] = {.kv_heads = kv_heads.of(layer), .head_dim = head_dim.of(layer)};
+  return shape;
+}
+
+/// @throws Error kInput like the method's own reader, which checks more than the schema.
+void check_parameters(const Method& method, const JsonCursor& root, const std::string& where) {
   const JsonCursor values = root.at("parameters");
   (void)values.keys();  // an object
-  Parameters parameters({{values.value(), where + ": /parameters/", ErrorCode::kInput}}, size("layers"));
-  (void)make_cache(method, parameters, {.kv_heads = size("kv_heads"), .head_dim = size("head_dim")});
+  const CacheShape shape = shape_of(root.at("model"));
+  Parameters parameters({{values.value(), where + ": /parameters/", ErrorCode::kInput}}, shape);
+  (void)make_cache(method, parameters, shape);
 }
 
 }  // namespace
+
+CacheShape recorded_shape(const Json& config) { return shape_of(JsonCursor(config, "config").at("model")); }
 
 void check_config(const Json& config, const std::string& where) {
   const JsonCursor root(config, where);

@@ -5,6 +5,7 @@
 
 #include "calibrate/elitekv/elite_allocation.h"
 #include "calibrate/elitekv/jlrd.h"
+#include "model/model_json.h"
 #include "model/work.h"
 
 namespace kvs::inline calibrate {
@@ -40,7 +41,9 @@ CostResult::Lagkv lagkv_cost(const CostPlan& plan) {
   return cost;
 }
 
+/// Empty for a model whose layers have several sizes.
 CostResult::Elitekv elitekv_cost(const ModelConfig& model) {
+  if (!model.has_equal_layers()) return {};
   const EliteShape shape{model.d_model, model.kv_heads(), model.head_dim(), model.chunks()};
   CostResult::Elitekv cost{2 * model.kv_heads() * model.head_dim(), {}, {}};
   for (const double ratio : {0.5, 0.34375, 0.28125, 0.25, 0.21875, 0.125}) {
@@ -71,8 +74,9 @@ CostResult::Faedkv faedkv_cost(const CostPlan& plan) {
 
 CostResult cost_result(const ModelConfig& model, const CostPlan& plan) {
   constexpr std::size_t kBytesPerValue = 2;
-  return {.geometry = {model.name, model.layers(), model.d_model, model.d_ff(), model.query_heads(), model.kv_heads(),
-                       model.head_dim(), model.vocabulary},
+  return {.geometry = {model.name, model.layers(), model.d_model, model.d_ff(),
+                       sizes_of(model, &AttentionConfig::query_heads), sizes_of(model, &AttentionConfig::kv_heads),
+                       sizes_of(model, &AttentionConfig::head_dim), model.vocabulary},
           .products_per_token = products_per_token(model),
           .bytes_per_token = kBytesPerValue * model.cache_values_per_token(),
           .freqkv = freqkv_cost(model, plan),

@@ -67,7 +67,7 @@ double attention_pairs(const SlotOptions& slots, std::size_t tokens) noexcept {
 }
 
 double prefill_flops(const ModelConfig& model, std::size_t tokens, double pairs) {
-  const auto width = static_cast<double>(model.query_heads() * model.head_dim() * model.layers());
+  const auto width = static_cast<double>(mixed_channels(model));
   return 2 * (products_per_token(model) * static_cast<double>(tokens) + 2 * pairs * width);
 }
 

@@ -2,6 +2,7 @@
 
 #include "caches/full.h"
 #include "calibrate/elitekv/source.h"
+#include "model/cache_shape.h"
 #include "model/rope_angles.h"
 
 namespace kvs::inline calibrate {
@@ -15,28 +16,27 @@ std::vector<EliteLayer> load_elite_config(const Json& json, const std::filesyste
 }
 
 EliteLayerShape elite_layer_shape(const ModelConfig& model, std::size_t layer, std::size_t tokens) {
-  return {.query_heads = model.query_heads(),
-          .kv_heads = model.kv_heads(),
-          .head_dim = model.head_dim(),
-          .chunks = model.chunks(),
+  const AttentionConfig& attention = model.layer[layer].attention;
+  return {.query_heads = attention.query_heads,
+          .kv_heads = attention.kv_heads,
+          .head_dim = attention.head_dim,
+          .chunks = model.rotary_dim(layer) / 2,
           .d_model = model.d_model,
           .rope_factor = static_cast<float>(rope_angles(model.rope(layer), tokens).factor)};
 }
 
 EliteCaches::EliteCaches(Backend& backend, const ModelConfig& model, const std::vector<EliteLayer>& layers,
                          std::size_t tokens)
-    : products_(model.layers()) {
+    : shape_(cache_shape(model)), products_(model.layers()) {
   for (const EliteLayer& layer : layers)
     products_[layer.layer] = make_elite_products(backend, layer, elite_layer_shape(model, layer.layer, tokens));
 }
 
 Cache EliteCaches::make(const std::vector<KvTypes>& stores) const {
-  std::vector<std::unique_ptr<LayerCache>> layers;
-  for (std::size_t layer = 0; layer < products_.size(); ++layer) {
-    const KvTypes types = stores.empty() ? KvTypes{} : stores[layer];
-    layers.push_back(products_[layer] ? make_elitekv_cache(products_[layer], types) : make_full_cache(types));
-  }
-  return Cache(std::move(layers));
+  return make_layers(shape_, [&](std::size_t layer) {
+    const KvTypes types = stores.empty() ? plain_types(shape_.layers[layer]) : stores[layer];
+    return products_[layer] ? make_elitekv_cache(products_[layer], types) : make_full_cache(types);
+  });
 }
 
 }  // namespace kvs::inline calibrate

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "caches/cache_shape.h"
 #include "calibrate/elitekv/cache.h"
 #include "io/json.h"
 #include "model/model.h"
@@ -28,6 +29,7 @@ class EliteCaches {
   Cache make(const std::vector<KvTypes>& stores = {}) const;
 
  private:
+  CacheShape shape_;
   std::vector<std::shared_ptr<const EliteProducts>> products_;  // [layer]
 };
 

@@ -1,5 +1,6 @@
 #include "calibrate/elitekv/check.h"
 
+#include "calibrate/config/config.h"
 #include "calibrate/config/tensors.h"
 #include "calibrate/elitekv/config.h"
 
@@ -7,7 +8,7 @@ namespace kvs::inline calibrate {
 
 void check_elite_config(const Json& config, const std::string& where) {
   Parameters rows({{elite_row_parameters(config), where + ": /parameters/", ErrorCode::kInput}},
-                  config.at("model").at("layers").get<std::size_t>());
+                  recorded_shape(config));
   (void)read_elite_stores(rows);
   (void)read_elite_config(config, where);
 }
@@ -15,9 +16,10 @@ void check_elite_config(const Json& config, const std::string& where) {
 void check_elite_factors(const Json& json, const std::filesystem::path& path) {
   const EliteConfig config = read_elite_config(json, path.string());
   if (!config.rank) return;
-  const Json& model = json.at("model");
-  const auto kv_heads = model.at("kv_heads").get<std::size_t>(), head_dim = model.at("head_dim").get<std::size_t>();
-  const std::uint64_t queries = model.at("query_heads").get<std::uint64_t>() * head_dim;
+  const JsonCursor model = JsonCursor(json, path.string()).at("model");
+  const std::size_t kv_heads = model.at("kv_heads").unsigned_integer(),
+                    head_dim = model.at("head_dim").unsigned_integer();
+  const std::uint64_t queries = model.at("query_heads").unsigned_integer() * head_dim;
   const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
   const auto archive = open_safetensors(file);
   const FactorReader read = reader_of(*archive, file);

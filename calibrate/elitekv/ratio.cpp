@@ -23,8 +23,9 @@ PerplexitySum loss_with(const Method& method, Json settings, const EliteConfig& 
   const ModelConfig& model = decoder.model().config();
   settings["layers"] = config.layers;
   const auto make = [&] {
-    Parameters parameters({{settings, "", ErrorCode::kInternal}}, model.layers());
-    return make_cache(method, parameters, cache_shape(model));
+    const CacheShape shape = cache_shape(model);
+    Parameters parameters({{settings, "", ErrorCode::kInternal}}, shape);
+    return make_cache(method, parameters, shape);
   };
   return evaluate(decoder, documents, {.make = make}).sum;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
 
 #include "calibrate/elitekv/memory.h"
@@ -27,8 +26,7 @@ std::size_t max_r(const ModelConfig& model, double most) {
 
 EliteSearchPlan search_plan(const ModelConfig& model, double most) {
   EliteSearchPlan plan;
-  plan.geometry = {std::vector<std::size_t>(model.layers()), model.query_heads(), model.kv_heads(), model.chunks()};
-  std::iota(plan.geometry.layers.begin(), plan.geometry.layers.end(), 0);
+  plan.geometry = {model.cached_layers(), model.query_heads(), model.kv_heads(), model.chunks()};
   plan.count = max_r(model, most);
   plan.d_model = model.d_model;
   for (const std::size_t layer : plan.geometry.layers) plan.rules.push_back(score_rule(model, layer));

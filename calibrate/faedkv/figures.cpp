@@ -67,7 +67,7 @@ FilterEffect::Panel filter_panel(const std::string& name, const std::vector<floa
 FilterEffect filter_effect(const std::string& heading, const AblationSetup& setup, std::size_t layer,
                            std::span<const double> gains, std::span<const std::int32_t> document, Decoder& decoder,
                            SpectralOps& ops) {
-  const std::size_t head_dim = decoder.model().config().head_dim();
+  const std::size_t head_dim = decoder.model().config().layer[layer].attention.head_dim;
   OneLayer hook(layer, setup.before_rope);
   ResidualStream hidden = decoder.embed(document.first(setup.last_filtered()));
   decoder.advance(hidden, layer + 1, &hook);

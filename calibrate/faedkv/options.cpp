@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "calibrate/budget/options.h"
 #include "calibrate/common/ablation_options.h"
@@ -80,13 +81,14 @@ void add_faedkv_options(OptionTable& table) {
 
 bool asks_for_budget(const Options& options) { return has_budget(options, kAblationOptions); }
 
-FaedkvPlan faedkv_plan(const Options& options, std::size_t layers, std::size_t documents, std::size_t tokens) {
+FaedkvPlan faedkv_plan(const Options& options, std::vector<std::size_t> layers, std::size_t documents,
+                       std::size_t tokens) {
   FaedkvPlan plan;
   static_cast<AblationPlan&>(plan) = ablation_grid(options, tokens);
   const auto most = static_cast<std::int64_t>(tokens);
   plan.sinks = options.count("sinks", 0, most);
   plan.recent = options.count("recent", 0, most);
-  plan.layers = options.indices("layers", layers);
+  plan.layers = std::move(layers);
   plan.race = race_of(options, plan, documents);
   return plan;
 }

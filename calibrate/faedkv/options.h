@@ -16,6 +16,7 @@ bool asks_for_budget(const Options& options);
 /// @param layers  number of layers of the model
 /// @param tokens  tokens per document
 /// @throws Error kUsage for values that do not fit the model or the documents
-FaedkvPlan faedkv_plan(const Options& options, std::size_t layers, std::size_t documents, std::size_t tokens);
+FaedkvPlan faedkv_plan(const Options& options, std::vector<std::size_t> layers, std::size_t documents,
+                       std::size_t tokens);
 
 }  // namespace kvs::inline calibrate

@@ -15,7 +15,7 @@ namespace {
 /// Returns the options of a config for an ablation, which filters all layers equally.
 /// @throws Error kUnsupported if layers differ
 FaedkvOptions options_of_all_layers(const Json& config, const std::string& where) {
-  Parameters reader({{config.at("parameters"), where + "/", ErrorCode::kInput}}, config.at("model").at("layers"));
+  Parameters reader({{config.at("parameters"), where + "/", ErrorCode::kInput}}, recorded_shape(config));
   const auto filter = [](const FaedkvOptions& of) {
     return std::tuple(of.sinks, of.recent, of.transform, of.full_spectrum, of.before_rope);
   };

@@ -1,7 +1,11 @@
 #include "calibrate/full/fp8_sides.h"
 
+#include <algorithm>
+
 namespace kvs::inline calibrate {
 namespace {
+
+std::size_t heads_of(const ModelConfig& model, std::size_t layer) { return model.layer[layer].attention.kv_heads; }
 
 Json largest_of(const std::vector<Fp8Scales>& layers) {
   Json all = Json::array();
@@ -12,20 +16,19 @@ Json largest_of(const std::vector<Fp8Scales>& layers) {
 }  // namespace
 
 Fp8Sides::Fp8Sides(const ModelConfig& model, ExtremeRule rule, bool by_head)
-    : kv_heads_(model.kv_heads()),
-      head_dim_(model.head_dim()),
-      by_head_(by_head),
-      keys_(model.layers(), {rule, by_head ? model.kv_heads() : 1}),
-      values_(keys_) {}
+    : model_(model), by_head_(by_head), layers_(model.cached_layers()) {
+  for (const std::size_t layer : layers_) keys_.emplace_back(rule, by_head ? heads_of(model, layer) : 1);
+  values_ = keys_;
+}
 
 void Fp8Sides::measure(StateSource& source, const std::function<void(std::size_t)>& done) {
-  StateNeeds needs{.layers = {}, .states = {StateKind::kKPost, StateKind::kV}};
-  for (std::size_t layer = 0; layer < keys_.size(); ++layer) needs.layers.push_back(layer);
+  const StateNeeds needs{.layers = layers_, .states = {StateKind::kKPost, StateKind::kV}};
   for (std::size_t document = 0; document < source.documents(); ++document) {
     done(document);
     source.visit(document, needs, [&](const DocumentStates& states) {
+      const auto n = static_cast<std::size_t>(std::ranges::lower_bound(layers_, states.layer) - layers_.begin());
       const auto add = [&](Layers& layers, StateKind kind) {
-        layers[states.layer].add(download(source.backend(), states[kind]), kv_heads_, head_dim_);
+        layers[n].add(download(source.backend(), states[kind]), heads_of(model_, states.layer), states[kind].extent(2));
       };
       add(keys_, StateKind::kKPost);
       add(values_, StateKind::kV);

@@ -43,7 +43,7 @@ TokenScores score_tokens(StateSource& source, std::size_t document, std::span<co
     const std::vector<float> k = download(source.backend(), states[StateKind::kKPost]),
                              v = download(source.backend(), states[StateKind::kV]);
     const auto [heads, count, head_dim] = states[StateKind::kV].shape();
-    scores.heads = heads;
+    scores.heads.push_back(heads);
     for (std::size_t head = 0; head < heads; ++head) {
       const auto rows = [&](const std::vector<float>& of_heads) {
         return HeadRows(std::span(of_heads).subspan(head * count * head_dim, count * head_dim), {count, head_dim});
@@ -55,15 +55,16 @@ TokenScores score_tokens(StateSource& source, std::size_t document, std::span<co
 }
 
 double head_overlap(const TokenScores& scores, std::size_t layer) {
-  if (scores.heads < 2) return 1;
+  const std::size_t heads = scores.heads[layer];
+  if (heads < 2) return 1;
   std::size_t pairs = 0, kept = 0;  // ordered pairs of heads, by token
   for (std::size_t token = 0; token < scores.tokens; ++token) {
     std::size_t count = 0;
-    for (std::size_t head = 0; head < scores.heads; ++head) count += scores.is_kept(layer, head, token) ? 1 : 0;
+    for (std::size_t head = 0; head < heads; ++head) count += scores.is_kept(layer, head, token) ? 1 : 0;
     pairs += count > 0 ? count * (count - 1) : 0;
     kept += count;
   }
-  return static_cast<double>(pairs) / static_cast<double>(kept * (scores.heads - 1));
+  return static_cast<double>(pairs) / static_cast<double>(kept * (heads - 1));
 }
 
 TokenScoresResult scores_result(TokenScoresResult result, const TokenScores& scores) {
@@ -71,9 +72,9 @@ TokenScoresResult scores_result(TokenScoresResult result, const TokenScores& sco
   result.first_token = scores.first;
   result.tokens_scored = scores.tokens;
   for (std::size_t layer = 0; layer < result.layers.size(); ++layer) {
-    auto& layer_scores = result.relative_score.emplace_back(scores.heads);
-    auto& layer_kept = result.kept.emplace_back(scores.heads);
-    for (std::size_t head = 0; head < scores.heads; ++head) {
+    auto& layer_scores = result.relative_score.emplace_back(scores.heads[layer]);
+    auto& layer_kept = result.kept.emplace_back(scores.heads[layer]);
+    for (std::size_t head = 0; head < scores.heads[layer]; ++head) {
       for (const double score : scores.row(layer, head))
         layer_scores[head].push_back(std::round(score * kDigits) / kDigits);
       for (std::size_t token = 0; token < scores.tokens; ++token)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -12,18 +13,23 @@ namespace kvs::inline calibrate {
 
 /// LagKV's scores of one document's tokens, and which tokens are kept, by layer and KV head.
 struct TokenScores {
-  std::size_t heads = 0;
-  std::size_t first = 0;   // the first scored token: S
-  std::size_t tokens = 0;  // number of scored tokens, a multiple of L
-  /// [layer, head, token] from `first` on, times L/2: 1 is the score of a token if all tokens of a partition are alike.
+  std::vector<std::size_t> heads;  // [layer]
+  std::size_t first = 0;           // the first scored token: S
+  std::size_t tokens = 0;          // number of scored tokens, a multiple of L
+  /// [layer][head, token] from `first` on, times L/2: 1 is the score of a token if all tokens of a partition are alike.
   std::vector<double> relative;
-  std::vector<bool> kept;  // [layer, head, token]
+  std::vector<bool> kept;  // [layer][head, token]
 
   std::span<const double> row(std::size_t layer, std::size_t head) const {
-    return std::span(relative).subspan((layer * heads + head) * tokens, tokens);
+    return std::span(relative).subspan(row_of(layer, head) * tokens, tokens);
   }
   bool is_kept(std::size_t layer, std::size_t head, std::size_t token) const {
-    return kept[(layer * heads + head) * tokens + token];
+    return kept[row_of(layer, head) * tokens + token];
+  }
+
+ private:
+  std::size_t row_of(std::size_t layer, std::size_t head) const {
+    return std::accumulate(heads.begin(), heads.begin() + static_cast<std::ptrdiff_t>(layer), head);
   }
 };
 

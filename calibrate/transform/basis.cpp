@@ -32,7 +32,7 @@ std::vector<double> covariance(const TransformMoments& moments, std::size_t n, c
 std::vector<double> cost_factors(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
                                  const TransformScales& scales, TransformRows rows) {
   std::vector<double> factors = moments.key_costs(n), values = moments.value_costs(n);
-  const std::size_t head_dim = moments.geometry().head_dim, block = head_dim * head_dim;
+  const std::size_t head_dim = moments.geometry().heads[n].head_dim, block = head_dim * head_dim;
   for (std::size_t at = 0; at < factors.size(); ++at) {
     const bool diagonal = at % block % (head_dim + 1) == 0;
     factors[at] *= diagonal || rows == TransformRows::kLayer ? scales.keys : 0;
@@ -69,13 +69,12 @@ struct Block {
   std::size_t first, size;
 };
 
-std::vector<Block> blocks_of(const TransformGeometry& geometry, TransformRows rows) {
-  const std::size_t values = geometry.values(), keys = values / 2;
+std::vector<Block> blocks_of(const TransformHeads& heads, TransformRows rows) {
+  const std::size_t values = heads.values(), keys = values / 2;
   if (rows == TransformRows::kLayer) return {{0, values}};
   std::vector<Block> blocks;
   for (std::size_t channel = 0; channel < keys; ++channel) blocks.push_back({channel, 1});
-  for (std::size_t first = keys; first < values; first += geometry.head_dim)
-    blocks.push_back({first, geometry.head_dim});
+  for (std::size_t first = keys; first < values; first += heads.head_dim) blocks.push_back({first, heads.head_dim});
   return blocks;
 }
 
@@ -98,7 +97,8 @@ void decompose(CalibrationOps& ops, const std::vector<double>& weighed, std::siz
 
 TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
                                const TransformScales& scales, TransformRows rows) {
-  const std::size_t values = moments.geometry().values(), head_dim = moments.geometry().head_dim;
+  const TransformHeads& heads = moments.geometry().heads[n];
+  const std::size_t values = heads.values(), head_dim = heads.head_dim;
   TransformBasis basis;
   basis.mean.assign(moments.sum(n).begin(), moments.sum(n).end());
   for (double& mean : basis.mean) mean /= moments.tokens();
@@ -108,8 +108,7 @@ TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& mome
   transpose(weighed, values);  // Lᵀ Σ, as Σ is symmetric
   multiply_blocks(ops, weighed, values, factors, head_dim, Triangular::kMultiply);
   std::vector<double> vectors;
-  for (const Block& block : blocks_of(moments.geometry(), rows))
-    decompose(ops, weighed, values, block, basis.variances, vectors);
+  for (const Block& block : blocks_of(heads, rows)) decompose(ops, weighed, values, block, basis.variances, vectors);
   const double most = *std::ranges::max_element(basis.variances);
   if (!(most > 0))
     throw Error(ErrorCode::kData, "layer " + std::to_string(moments.geometry().layers[n]),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "caches/layer_cache.h"
+#include "model/config.h"
 
 namespace kvs::inline calibrate {
 
@@ -46,6 +47,8 @@ inline constexpr std::size_t kMoreOutliers = 2;
 struct TransformShape {
   std::size_t kv_heads = 0, head_dim = 0;
 };
+
+TransformShape transform_shape(const ModelConfig& model, std::size_t layer);
 
 /// Coefficients [first, first + count · size) of a layer are coded as `count` rows of equal bytes.
 struct RowSet {

@@ -1,20 +1,21 @@
 #include "calibrate/transform/caches.h"
 
 #include "caches/full.h"
+#include "model/cache_shape.h"
 
 namespace kvs::inline calibrate {
 
 TransformCaches::TransformCaches(Backend& backend, const ModelConfig& model, const std::vector<TransformLayer>& layers)
-    : products_(model.layers()) {
+    : shape_(cache_shape(model)), products_(model.layers()) {
   for (const TransformLayer& layer : layers)
-    products_[layer.layer] = make_transform_products(backend, layer, {model.kv_heads(), model.head_dim()});
+    products_[layer.layer] = make_transform_products(backend, layer, transform_shape(model, layer.layer));
 }
 
 Cache TransformCaches::make() const {
-  std::vector<std::unique_ptr<LayerCache>> layers;
-  for (const auto& products : products_)
-    layers.push_back(products ? make_transform_cache(products) : make_full_cache());
-  return Cache(std::move(layers));
+  return make_layers(shape_, [this](std::size_t layer) {
+    return products_[layer] ? make_transform_cache(products_[layer])
+                            : make_full_cache(plain_types(shape_.layers[layer]));
+  });
 }
 
 }  // namespace kvs::inline calibrate

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "caches/cache_shape.h"
 #include "calibrate/transform/cache.h"
 #include "model/model.h"
 
@@ -15,6 +16,7 @@ class TransformCaches {
   Cache make() const;
 
  private:
+  CacheShape shape_;
   std::vector<std::shared_ptr<const TransformProducts>> products_;  // [layer]
 };
 

@@ -18,7 +18,9 @@ constexpr std::size_t kMeasuredBits = 2;  // per value, when costs are measured
 
 Eigen::Index index(std::size_t n) { return static_cast<Eigen::Index>(n); }
 
-TransformShape shape_of(const TransformGeometry& geometry) { return {geometry.kv_heads, geometry.head_dim}; }
+TransformShape shape_of(const TransformGeometry& geometry, std::size_t n) {
+  return {geometry.heads[n].kv_heads, geometry.heads[n].head_dim};
+}
 
 /// Data of the layers that the steps pass on.
 struct Coder {
@@ -31,14 +33,18 @@ struct Coder {
 class Coding {
  public:
   Coding(const TransformMoments& moments, const TransformPlan& plan, const TransformProgress& progress)
-      : moments_(moments), plan_(plan), progress_(progress), sets_(row_sets(plan.rows, shape_of(moments.geometry()))) {}
+      : moments_(moments), plan_(plan), progress_(progress) {
+    for (std::size_t n = 0; n < moments.geometry().layers.size(); ++n)
+      sets_.push_back(row_sets(plan.rows, shape_of(moments.geometry(), n)));
+  }
 
-  /// Returns the bits of all layers' coefficients. @param tokens  [layer] number of tokens with stored codes
-  std::vector<std::vector<std::size_t>> bits(std::span<const TransformBasis> bases, std::span<const std::size_t> tokens,
-                                             std::size_t bytes) const {
+  /// Returns the bits of the coefficients of layers `first`, `first` + 1, … @param tokens  [layer] number of tokens
+  /// with stored codes
+  std::vector<std::vector<std::size_t>> bits(std::size_t first_layer, std::span<const TransformBasis> bases,
+                                             std::span<const std::size_t> tokens, std::size_t bytes) const {
     std::vector<CodeRows> rows;
     for (std::size_t n = 0; n < bases.size(); ++n)
-      for (const RowSet& set : sets_) {
+      for (const RowSet& set : sets_[first_layer + n]) {
         rows.push_back({{}, tokens[n]});
         for (std::size_t row = 0; row < set.count; ++row) {
           const auto first = bases[n].variances.begin() + difference(set.first + row * set.size);
@@ -49,7 +55,7 @@ class Coding {
     std::vector<std::vector<std::size_t>> bits(bases.size());
     for (std::size_t n = 0; n < found.size(); ++n)
       for (const std::vector<std::size_t>& row : found[n])
-        bits[n / sets_.size()].insert(bits[n / sets_.size()].end(), row.begin(), row.end());
+        bits[n / sets_.front().size()].insert(bits[n / sets_.front().size()].end(), row.begin(), row.end());
     return bits;
   }
 
@@ -76,7 +82,7 @@ class Coding {
     const Eigen::Map<const Rows> analysis(basis.analysis.data(), index(values), index(values));
     const Eigen::Map<const Eigen::RowVectorXd> mean(basis.mean.data(), index(values));
     const FloatRows coefficients = ((x.cast<double>().rowwise() - mean) * analysis.transpose()).cast<float>();
-    for (const RowSet& set : sets_)
+    for (const RowSet& set : sets_[n])
       for (std::size_t row = 0; row < set.count; ++row) {
         const std::size_t first = set.first + row * set.size;
         const FloatRows part = coefficients.middleCols(index(first), index(set.size));
@@ -91,11 +97,11 @@ class Coding {
   const TransformMoments& moments_;
   const TransformPlan& plan_;
   const TransformProgress& progress_;
-  std::vector<RowSet> sets_;
+  std::vector<std::vector<RowSet>> sets_;  // [layer], as many in each
 };
 
 /// Sets the products of TransformLayer from those of TransformBasis.
-void set_products(const TransformGeometry& geometry, const TransformBasis& basis, TransformLayer& layer) {
+void set_products(std::size_t head_dim, const TransformBasis& basis, TransformLayer& layer) {
   const std::size_t values = basis.mean.size();
   if (layer.rows == TransformRows::kLayer) {
     layer.analysis.assign(basis.analysis.begin(), basis.analysis.end());
@@ -103,7 +109,7 @@ void set_products(const TransformGeometry& geometry, const TransformBasis& basis
       layer.synthesis.push_back(static_cast<float>(basis.synthesis[at % values * values + at / values]));
     return;
   }
-  const std::size_t keys = values / 2, head_dim = geometry.head_dim;
+  const std::size_t keys = values / 2;
   for (std::size_t n = 0; n < keys; ++n)
     layer.deviations.push_back(static_cast<float>(basis.synthesis[n * values + n]));
   for (std::size_t first = keys; first < values; first += head_dim)
@@ -123,7 +129,7 @@ std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const T
     layer.layer = geometry.layers[n];
     layer.rows = plan.rows;
     layer.mean.assign(basis.mean.begin(), basis.mean.end());
-    set_products(geometry, basis, layer);
+    set_products(geometry.heads[n].head_dim, basis, layer);
     layer.bits = coder.bits[n];
     const double most = *std::ranges::max_element(basis.variances);
     for (const double variance : basis.variances) layer.weights.push_back(static_cast<float>(variance / most));
@@ -189,8 +195,11 @@ std::size_t transform_recent(std::size_t tokens) noexcept {
 }
 
 TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent) {
-  TransformGeometry geometry{{}, model.query_heads(), model.kv_heads(), model.head_dim(), sinks, recent};
-  for (std::size_t layer = 0; layer < model.layers(); ++layer) geometry.layers.push_back(layer);
+  TransformGeometry geometry{model.cached_layers(), {}, sinks, recent};
+  for (const std::size_t layer : geometry.layers) {
+    const AttentionConfig& attention = model.layer[layer].attention;
+    geometry.heads.push_back({attention.query_heads, attention.kv_heads, attention.head_dim});
+  }
   return geometry;
 }
 
@@ -200,10 +209,11 @@ TransformGeometry standard_transform_geometry(const ModelConfig& model, std::siz
 
 TransformMoments transform_moments(const ModelSource& source, const TransformGeometry& geometry) {
   const ModelConfig& model = source.config();
-  const std::size_t heads = geometry.query_heads, head_dim = geometry.head_dim;
   std::vector<ScoreRule> rules;
   std::vector<std::vector<double>> outputs;
-  for (const std::size_t layer : geometry.layers) {
+  for (std::size_t n = 0; n < geometry.layers.size(); ++n) {
+    const std::size_t layer = geometry.layers[n], heads = geometry.heads[n].query_heads,
+                      head_dim = geometry.heads[n].head_dim;
     rules.push_back(score_rule(model, layer));
     const std::vector<float> rows = source.projection(layer, 'o');  // [d_model, query_head · head_dim]
     std::vector<double>& grams = outputs.emplace_back(heads * head_dim * head_dim);
@@ -221,17 +231,18 @@ TransformMoments transform_moments(const ModelSource& source, const TransformGeo
 std::size_t min_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry,
                                 const TransformPlan& plan) {
   constexpr std::size_t kGain = 2;
-  const TransformShape shape = shape_of(geometry);
-  std::size_t gains = 0, bytes = 0;
-  for (const RowSet& set : row_sets(plan.rows, shape)) gains += set.count;
-  for (const std::size_t layer : geometry.layers) {
-    const HeldTokens held = held_tokens(model.window(layer), geometry, plan.tokens);
+  std::size_t bytes = 0;
+  for (std::size_t n = 0; n < geometry.layers.size(); ++n) {
+    const TransformShape shape = shape_of(geometry, n);
+    std::size_t gains = 0;
+    for (const RowSet& set : row_sets(plan.rows, shape)) gains += set.count;
+    const HeldTokens held = held_tokens(model.window(geometry.layers[n]), geometry, plan.tokens);
     // Their share, and those that occur before the threshold has risen enough.
     const std::size_t outliers =
         plan.rows == TransformRows::kHead
             ? 0
             : kMoreOutliers + static_cast<std::size_t>(plan.outliers * static_cast<double>(held.coded));
-    bytes += held.sinks * geometry.values() * CacheBytes::kStoredValue + held.waiting * recent_bytes(shape) +
+    bytes += held.sinks * geometry.heads[n].values() * CacheBytes::kStoredValue + held.waiting * recent_bytes(shape) +
              held.coded * gains * kGain + outliers * outlier_bytes(shape);
   }
   return bytes;
@@ -257,8 +268,9 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
     scales.resize(layers);
     coder.bases = bases_of(*ops, moments, plan, scales, progress);
     const std::vector<std::size_t> one_token{1};
-    for (const TransformBasis& basis : coder.bases)
-      coder.bits.push_back(coding.bits({&basis, 1}, one_token, kMeasuredBits * geometry.values() / 8).front());
+    for (std::size_t n = 0; n < layers; ++n)
+      coder.bits.push_back(
+          coding.bits(n, {&coder.bases[n], 1}, one_token, kMeasuredBits * geometry.heads[n].values() / 8).front());
     coding.fit_books(kTransformFirstIterations, coder, books);
     const std::vector<TransformScales> losses =
         coding_losses(decoder, measured_documents(documents), layers_of(geometry, plan, coder, books), plan.losses,
@@ -272,7 +284,7 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
     }
   }
   coder.bases = bases_of(*ops, moments, plan, scales, progress);
-  coder.bits = coding.bits(coder.bases, coded, bytes);
+  coder.bits = coding.bits(0, coder.bases, coded, bytes);
   coding.fit_books(kTransformIterations, coder, books);
   TransformCalibration result{{}, layers_of(geometry, plan, coder, books)};
   TransformConfig& config = result.config;
@@ -285,7 +297,8 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   config.bytes = plan.bytes;
   config.outliers = plan.outliers;
   config.scales = scales;
-  for (const TransformLayer& layer : result.layers) config.code_bytes.push_back(code_bytes(layer, shape_of(geometry)));
+  for (std::size_t n = 0; n < layers; ++n)
+    config.code_bytes.push_back(code_bytes(result.layers[n], shape_of(geometry, n)));
   return result;
 }
 

@@ -32,7 +32,7 @@ struct TransformPlan {
 double transform_outliers(TransformRows rows) noexcept;
 /// The default of TransformLayer::recent for documents of `tokens` tokens: a 32nd of them, at most 16.
 std::size_t transform_recent(std::size_t tokens) noexcept;
-/// Returns the geometry of the transform coder for all layers.
+/// Returns the geometry of the transform coder for all layers with a KV cache.
 TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent);
 /// Returns the geometry with the default sinks and waiting tokens, for documents of `tokens` tokens.
 TransformGeometry standard_transform_geometry(const ModelConfig& model, std::size_t tokens);

@@ -9,6 +9,7 @@
 #include "calibrate/config/tensors.h"
 #include "calibrate/transform/bits.h"
 #include "core/error.h"
+#include "io/layer_sizes.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -118,10 +119,13 @@ std::size_t shared_bytes(const std::vector<TransformLayer>& layers) {
   return bytes + numbers * sizeof(float);
 }
 
-std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers, const TransformShape& shape) {
+std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers,
+                                            const std::vector<TransformShape>& shapes) {
   std::vector<OutputTensor> tensors{
       held_tensor("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)}, layers.front().books)};
-  for (const TransformLayer& layer : layers) {
+  for (std::size_t n = 0; n < layers.size(); ++n) {
+    const TransformLayer& layer = layers[n];
+    const TransformShape& shape = shapes[n];
     const std::size_t values = layer.values();
     const auto add = [&](const std::string& name, std::vector<std::uint64_t> size, std::vector<float> held) {
       tensors.push_back(held_tensor(tensor_name(layer.layer, name), std::move(size), std::move(held)));
@@ -139,14 +143,16 @@ std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& l
 std::vector<TransformLayer> read_transform_layers(const Json& json, const std::filesystem::path& path) {
   const TransformConfig config = read_transform_config(json, path.string());
   const JsonCursor model = JsonCursor(json, path.string()).at("model");
-  const TransformShape shape{model.at("kv_heads").unsigned_integer(), model.at("head_dim").unsigned_integer()};
-  const std::size_t values = 2 * shape.kv_heads * shape.head_dim;
+  const LayerSizes kv_heads = LayerSizes::from_json(model.at("kv_heads")),
+                   head_dim = LayerSizes::from_json(model.at("head_dim"));
   const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
   const auto archive = open_safetensors(file);
   const FactorReader read = reader_of(*archive, file);
   const std::vector<float> books = read("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)});
   std::vector<TransformLayer> layers;
   for (std::size_t n = 0; n < config.layers.size(); ++n) {
+    const TransformShape shape{kv_heads.of(config.layers[n]), head_dim.of(config.layers[n])};
+    const std::size_t values = 2 * shape.kv_heads * shape.head_dim;
     const auto tensor = [&](const std::string& what, const std::vector<std::uint64_t>& size) {
       return read(tensor_name(config.layers[n], what), size);
     };

@@ -43,7 +43,9 @@ std::size_t shared_bytes(const std::vector<TransformLayer>& layers);
 
 /// Returns the tensors of the file next to the config: `books` and, for each layer, mean, analysis, synthesis, bits and
 /// weights, and deviations with TransformRows::kHead.
-std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers, const TransformShape& shape);
+/// @param shapes  [layer], by index in `layers`
+std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers,
+                                            const std::vector<TransformShape>& shapes);
 /// Reads these tensors. @param path  config checked by read_config();  @throws Error kInput naming the tensor
 std::vector<TransformLayer> read_transform_layers(const Json& config, const std::filesystem::path& path);
 

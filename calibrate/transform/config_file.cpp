@@ -10,9 +10,11 @@ namespace kvs::inline calibrate {
 namespace {
 
 ConfigFile stage_tensors(const std::filesystem::path& file, const std::vector<TransformLayer>& layers,
-                         const TransformShape& shape, OutputSet& outputs) {
+                         const ModelConfig& model, OutputSet& outputs) {
+  std::vector<TransformShape> shapes;
+  for (const TransformLayer& layer : layers) shapes.push_back(transform_shape(model, layer.layer));
   const std::filesystem::path& staged = outputs.stage(file);
-  write_safetensors(staged, transform_tensors(layers, shape), {{"format", "kvspectrum-transform"}});
+  write_safetensors(staged, transform_tensors(layers, shapes), {{"format", "kvspectrum-transform"}});
   return {file.filename().string(), sha256_of_file(staged)};
 }
 
@@ -22,8 +24,8 @@ Json write_transform_config(const TransformCalibration& found, const ModelSource
                             const std::filesystem::path& file, bool force, Json quality) {
   const ModelConfig& model = source.config();
   OutputSet outputs;
-  const ConfigFile tensors = stage_tensors(std::filesystem::path(file).replace_extension(".safetensors"), found.layers,
-                                           {model.kv_heads(), model.head_dim()}, outputs);
+  const ConfigFile tensors =
+      stage_tensors(std::filesystem::path(file).replace_extension(".safetensors"), found.layers, model, outputs);
   quality["shared_bytes"] = shared_bytes(found.layers);
   Json config = make_config("transform", model, source.sha256(), transform_parameters(found.config),
                             transform_calibration(found.config), provenance, std::move(quality), {&tensors, 1});

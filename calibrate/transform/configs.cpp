@@ -70,7 +70,7 @@ double series_coded_values(const SeriesSize& size, std::size_t budgets, std::siz
   const double first = transform_coded_values(geometry, text);
   text.measured = false;
   return first + static_cast<double>(budgets - 1) * transform_coded_values(geometry, text) +
-         static_cast<double>(budgets * scored * geometry.layers.size() * geometry.values());
+         static_cast<double>(budgets * scored * geometry.values());
 }
 double series_memory(const SeriesSize& size) {
   return transform_memory(geometry_of(size), {size.documents, size.tokens}, size.model.d_model);

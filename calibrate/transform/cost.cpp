@@ -26,18 +26,20 @@ double transform_coded_values(const TransformGeometry& geometry, const Transform
   const std::size_t iterations = kTransformIterations + (text.measured ? kTransformFirstIterations : 0),
                     rows = iterations * TransformMoments::kSamples * text.documents +
                            kSides * text.tokens * measured_documents(text);
-  return static_cast<double>(rows * geometry.layers.size() * geometry.values());
+  return static_cast<double>(rows * geometry.values());
 }
 
 double transform_memory(const TransformGeometry& geometry, const TransformText& text, std::size_t d_model) {
-  const std::size_t values = geometry.values(), square = values * values,
-                    grams = 2 * geometry.query_heads * geometry.head_dim * geometry.head_dim,
-                    samples = TransformMoments::kSamples * text.documents * values,
-                    // Analysis and synthesis: in double, for the config, and in use.
-      maps = (2 * sizeof(double) + 2 * sizeof(float)) * 2 * square,
-                    streams = measured_documents(text) * text.tokens * d_model;
-  return static_cast<double>(geometry.layers.size() * (sizeof(double) * (square + grams + samples) + maps +
-                                                       sizeof(float) * (samples + streams)));
+  const std::size_t streams = measured_documents(text) * text.tokens * d_model;
+  std::size_t bytes = 0;
+  for (const TransformHeads& heads : geometry.heads) {
+    const std::size_t square = heads.values() * heads.values(), grams = 2 * heads.query_heads * heads.square(),
+                      samples = TransformMoments::kSamples * text.documents * heads.values(),
+                      // Analysis and synthesis: in double, for the config, and in use.
+        maps = (2 * sizeof(double) + 2 * sizeof(float)) * 2 * square;
+    bytes += sizeof(double) * (square + grams + samples) + maps + sizeof(float) * (samples + streams);
+  }
+  return static_cast<double>(bytes);
 }
 
 }  // namespace kvs::inline calibrate

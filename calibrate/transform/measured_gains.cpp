@@ -8,12 +8,13 @@ namespace {
 StateWeights value_weights(const ModelSource& model, std::size_t layer) {
   const ModelConfig& config = model.config();
   AttentionMaps maps;
-  maps.query_heads = config.query_heads();
-  maps.kv_heads = config.kv_heads();
-  maps.head_dim = config.head_dim();
+  const AttentionConfig& attention = config.layer[layer].attention;
+  maps.query_heads = attention.query_heads;
+  maps.kv_heads = attention.kv_heads;
+  maps.head_dim = attention.head_dim;
   maps.d_model = config.d_model;
   maps.output = model.projection(layer, 'o');
-  return output_gram_weights(output_grams(maps), config.kv_heads(), config.head_dim());
+  return output_gram_weights(output_grams(maps), attention.kv_heads, attention.head_dim);
 }
 
 }  // namespace

@@ -103,10 +103,10 @@ TransformMoments::TransformMoments(TransformGeometry geometry, std::vector<Score
     : geometry_(std::move(geometry)),
       rules_(std::move(rules)),
       outputs_(std::move(outputs)),
-      sums_(geometry_.layers.size() * geometry_.values()),
-      outers_(sums_.size() * geometry_.values()),
-      keys_(geometry_.layers.size() * geometry_.query_heads * geometry_.head_dim * geometry_.head_dim),
-      weights_(geometry_.layers.size() * geometry_.query_heads),
+      sums_(all(values_of)),
+      outers_(all(products_of)),
+      keys_(all(squares_of)),
+      weights_(all(queries_of)),
       counts_(3) {}
 
 void TransformMoments::add(StateSource& source, std::size_t document) {
@@ -127,7 +127,8 @@ void TransformMoments::add(StateSource& source, std::size_t document) {
 void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table,
                                  std::size_t n) {
   const auto [heads, tokens, head_dim] = states[StateKind::kQPre].shape();
-  const std::size_t values = geometry_.values(), half = values / 2;
+  const TransformHeads& sizes = geometry_.heads[n];
+  const std::size_t values = sizes.values(), half = values / 2;
   const Angles angles{download(device, table.cosine), download(device, table.sine), table.cosine.extent(1)};
   const auto matrices = [&](StateKind kind, std::size_t count) {
     const std::vector<float> all = download(device, states[kind]);
@@ -137,17 +138,17 @@ void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& sta
           Eigen::Map<const Rows>(all.data() + head * tokens * head_dim, index(tokens), index(head_dim)));
     return of_head;
   };
-  std::vector<Rows> q = matrices(StateKind::kQPre, heads), k = matrices(StateKind::kKPre, geometry_.kv_heads);
-  const std::vector<Rows> v = matrices(StateKind::kV, geometry_.kv_heads);
+  std::vector<Rows> q = matrices(StateKind::kQPre, heads), k = matrices(StateKind::kKPre, sizes.kv_heads);
+  const std::vector<Rows> v = matrices(StateKind::kV, sizes.kv_heads);
 
   Rows rows(index(tokens), index(values));
-  for (std::size_t head = 0; head < geometry_.kv_heads; ++head) {
+  for (std::size_t head = 0; head < sizes.kv_heads; ++head) {
     rows.middleCols(index(head * head_dim), index(head_dim)) = k[head];
     rows.middleCols(index(half + head * head_dim), index(head_dim)) = v[head];
   }
   const DoubleRows coded = rows.bottomRows(index(tokens - geometry_.sinks)).cast<double>();
-  Eigen::Map<Eigen::VectorXd>(&sums_[n * values], index(values)) += coded.colwise().sum().transpose();
-  Eigen::Map<DoubleRows>(&outers_[n * values * values], index(values), index(values)) += coded.transpose() * coded;
+  Eigen::Map<Eigen::VectorXd>(&sums_[before(n, values_of)], index(values)) += coded.colwise().sum().transpose();
+  Eigen::Map<DoubleRows>(&outers_[before(n, products_of)], index(values), index(values)) += coded.transpose() * coded;
   for (const std::size_t token : spaced(geometry_.sinks, tokens, kSamples))
     for (std::size_t i = 0; i < values; ++i) samples_.push_back(static_cast<double>(rows(index(token), index(i))));
 
@@ -158,43 +159,45 @@ void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& sta
   std::vector<HeadCosts> costs(heads);
 #pragma omp parallel for schedule(dynamic)
   for (std::size_t head = 0; head < heads; ++head) {
-    const std::size_t kv = head / geometry_.group();
+    const std::size_t kv = head / sizes.group();
     const Eigen::Map<const DoubleRows> output(outputs_[n].data() + head * head_dim * head_dim, index(head_dim),
                                               index(head_dim));
     costs[head] = head_costs(q[head], k[kv], v[kv], output.cast<float>(), head, rules_[n], angles, keys,
                              geometry_.sinks, geometry_.recent * 3 / 2);
   }
   for (std::size_t head = 0; head < heads; ++head) {
-    const std::size_t at = n * heads + head;
-    Eigen::Map<DoubleRows>(&keys_[at * head_dim * head_dim], index(head_dim), index(head_dim)) +=
-        costs[head].keys.cast<double>();
-    weights_[at] += costs[head].weight;
+    const std::size_t at = before(n, squares_of) + head * head_dim * head_dim;
+    Eigen::Map<DoubleRows>(&keys_[at], index(head_dim), index(head_dim)) += costs[head].keys.cast<double>();
+    weights_[before(n, queries_of) + head] += costs[head].weight;
   }
 }
 
 std::vector<double> TransformMoments::key_costs(std::size_t n) const {
-  const std::size_t block = geometry_.head_dim * geometry_.head_dim;
-  std::vector<double> costs(geometry_.kv_heads * block);
-  const std::span<const double> all = part(keys_, n);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    costs[i / block / geometry_.group() * block + i % block] += all[i] / counts_[1];
+  const TransformHeads& sizes = geometry_.heads[n];
+  const std::size_t block = sizes.square();
+  std::vector<double> costs(sizes.kv_heads * block);
+  const std::span<const double> of_queries = part(keys_, n, squares_of);
+  for (std::size_t i = 0; i < of_queries.size(); ++i)
+    costs[i / block / sizes.group() * block + i % block] += of_queries[i] / counts_[1];
   return costs;
 }
 
 std::vector<double> TransformMoments::value_costs(std::size_t n) const {
-  const std::size_t block = geometry_.head_dim * geometry_.head_dim;
-  std::vector<double> costs(geometry_.kv_heads * block);
-  const std::vector<double>& all = outputs_[n];
-  for (std::size_t i = 0; i < all.size(); ++i)
-    costs[i / block / geometry_.group() * block + i % block] += all[i] * part(weights_, n)[i / block] / counts_[0];
+  const TransformHeads& sizes = geometry_.heads[n];
+  const std::size_t block = sizes.square();
+  std::vector<double> costs(sizes.kv_heads * block);
+  const std::vector<double>& grams = outputs_[n];
+  const std::span<const double> weights = part(weights_, n, queries_of);
+  for (std::size_t i = 0; i < grams.size(); ++i)
+    costs[i / block / sizes.group() * block + i % block] += grams[i] * weights[i / block] / counts_[0];
   return costs;
 }
 
 std::vector<float> TransformMoments::samples(std::size_t n) const {
-  const std::size_t layers = geometry_.layers.size(),
-                    size = samples_.size() / layers / static_cast<std::size_t>(counts_[2]);  // of a document
+  const std::size_t of_document = samples_.size() / static_cast<std::size_t>(counts_[2]),
+                    tokens = of_document / geometry_.values(), size = tokens * geometry_.heads[n].values();
   std::vector<float> rows;
-  for (std::size_t at = n * size; at < samples_.size(); at += layers * size)
+  for (std::size_t at = tokens * before(n, values_of); at < samples_.size(); at += of_document)
     rows.insert(rows.end(), samples_.begin() + static_cast<std::ptrdiff_t>(at),
                 samples_.begin() + static_cast<std::ptrdiff_t>(at + size));
   return rows;

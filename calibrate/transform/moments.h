@@ -9,15 +9,29 @@
 
 namespace kvs::inline calibrate {
 
-/// The layers and tokens of a calibration of the transform coder.
-struct TransformGeometry {
-  std::vector<std::size_t> layers;  // ascending
+/// The sizes of a layer that the transform coder codes.
+struct TransformHeads {
   std::size_t query_heads = 0, kv_heads = 0, head_dim = 0;
-  std::size_t sinks = 0;   // first tokens of a document, which are not coded
-  std::size_t recent = 0;  // TransformLayer::recent
 
   std::size_t values() const noexcept { return 2 * kv_heads * head_dim; }
   std::size_t group() const noexcept { return query_heads / kv_heads; }
+  /// Number of products of the channels of a head.
+  std::size_t square() const noexcept { return head_dim * head_dim; }
+};
+
+/// The layers and tokens of a calibration of the transform coder.
+struct TransformGeometry {
+  std::vector<std::size_t> layers;    // ascending
+  std::vector<TransformHeads> heads;  // [layer]
+  std::size_t sinks = 0;              // first tokens of a document, which are not coded
+  std::size_t recent = 0;             // TransformLayer::recent
+
+  /// Returns the values of a token in all layers.
+  std::size_t values() const noexcept {
+    std::size_t sum = 0;
+    for (const TransformHeads& of_layer : heads) sum += of_layer.values();
+    return sum;
+  }
 };
 
 /// Sums over the tokens of a text, document by document: of rows x (a token's keys before RoPE of all heads, then its
@@ -40,8 +54,8 @@ class TransformMoments {
 
   const TransformGeometry& geometry() const noexcept { return geometry_; }
   /// Σ x and Σ x xᵀ of the layer at index `n`, and the number of tokens summed.
-  std::span<const double> sum(std::size_t n) const { return part(sums_, n); }
-  std::span<const double> outer(std::size_t n) const { return part(outers_, n); }
+  std::span<const double> sum(std::size_t n) const { return part(sums_, n, values_of); }
+  std::span<const double> outer(std::size_t n) const { return part(outers_, n, products_of); }
   double tokens() const noexcept { return counts_[0]; }
   /// Returns the costs of unit errors per token: [kv_head, head_dim, head_dim].
   std::vector<double> key_costs(std::size_t n) const;
@@ -54,9 +68,21 @@ class TransformMoments {
   void restore(std::span<const std::vector<double>> state);
 
  private:
-  std::span<const double> part(const std::vector<double>& sums, std::size_t n) const {
-    const std::size_t size = sums.size() / geometry_.layers.size();
-    return std::span(sums).subspan(n * size, size);
+  using SizeOf = std::size_t (*)(const TransformHeads& heads);  // of a layer's part of a table
+  static std::size_t values_of(const TransformHeads& heads) { return heads.values(); }
+  static std::size_t products_of(const TransformHeads& heads) { return heads.values() * heads.values(); }
+  static std::size_t squares_of(const TransformHeads& heads) { return heads.query_heads * heads.square(); }
+  static std::size_t queries_of(const TransformHeads& heads) { return heads.query_heads; }
+
+  /// Returns the size of a table's parts of the first `n` layers.
+  std::size_t before(std::size_t n, SizeOf size) const {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += size(geometry_.heads[i]);
+    return sum;
+  }
+  std::size_t all(SizeOf size) const { return before(geometry_.heads.size(), size); }
+  std::span<const double> part(const std::vector<double>& sums, std::size_t n, SizeOf size) const {
+    return std::span(sums).subspan(before(n, size), size(geometry_.heads[n]));
   }
   void add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table, std::size_t n);
 

@@ -49,10 +49,10 @@ std::vector<TransformScales> scales_of(const Options& options, const ModelSource
     throw Error(ErrorCode::kUsage, "--reuse-sensitivities",
                 "found a config of " + config.at("method").get<std::string>() + ", expected one of transform");
   const TransformConfig costs = read_transform_config(config, path.string());
-  if (costs.layers.size() != model.config().layers())
+  if (const std::size_t layers = model.config().cached_layers().size(); costs.layers.size() != layers)
     throw Error(ErrorCode::kUsage, "--reuse-sensitivities",
-                "found a config of " + std::to_string(costs.layers.size()) + " of " +
-                    std::to_string(model.config().layers()) + " layers, expected all");
+                "found a config of " + std::to_string(costs.layers.size()) + " of " + std::to_string(layers) +
+                    " layers, expected all");
   return costs.scales;
 }
 

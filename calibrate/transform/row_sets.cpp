@@ -2,6 +2,11 @@
 
 namespace kvs::inline calibrate {
 
+TransformShape transform_shape(const ModelConfig& model, std::size_t layer) {
+  const AttentionConfig& attention = model.layer[layer].attention;
+  return {attention.kv_heads, attention.head_dim};
+}
+
 std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape) {
   const auto [heads, head_dim] = shape;
   if (rows == TransformRows::kLayer) return {{0, 1, 2 * heads * head_dim}};

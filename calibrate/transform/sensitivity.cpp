@@ -5,6 +5,7 @@
 #include "caches/full.h"
 #include "calibrate/common/layer_losses.h"
 #include "core/interrupt.h"
+#include "model/cache_shape.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -22,15 +23,16 @@ std::vector<TransformScales> coding_losses(Decoder& decoder, std::span<const std
                                            std::vector<TransformScales> losses,
                                            const std::function<void(std::span<const TransformScales>)>& done) {
   const ModelConfig& model = decoder.model().config();
+  const CacheShape shape = cache_shape(model);
   std::vector<std::size_t> indices;
   std::vector<std::shared_ptr<const TransformProducts>> products;
   for (const TransformLayer& layer : layers) {
     indices.push_back(layer.layer);
-    products.push_back(make_transform_products(decoder.model().backend(), layer, {model.kv_heads(), model.head_dim()}));
+    products.push_back(make_transform_products(decoder.model().backend(), layer, transform_shape(model, layer.layer)));
   }
   LayerLosses measured(
       decoder, documents, indices, [&](std::size_t n, std::size_t candidate) -> std::unique_ptr<LayerCache> {
-        if (candidate == kFull) return make_full_cache();
+        if (candidate == kFull) return make_full_cache(plain_types(shape.layers[indices[n]]));
         return make_transform_cache(products[n], candidate == kKeys ? CodedSides::kKeys : CodedSides::kValues);
       });
   for (std::size_t n = losses.size(); n < layers.size(); ++n) {

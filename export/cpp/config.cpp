@@ -9,6 +9,7 @@
 #include "calibrate/registry.h"
 #include "calibrate/transform/config.h"
 #include "core/error.h"
+#include "results/head.h"
 
 namespace kvspectrum {
 
@@ -63,21 +64,28 @@ Config Config::read(const std::filesystem::path& path) try {
   content->where = path.string();
   content->method = json.at("method").get<std::string>();
   const kvs::Json& model = json.at("model");
-  const auto size = [&](const char* name) { return model.at(name).get<std::size_t>(); };
+  const kvs::ModelRecord record = kvs::from_json<kvs::ModelRecord>(kvs::JsonCursor(model, content->where));
+  const auto by_layer = [&](const kvs::LayerSizes& sizes) {
+    std::vector<std::size_t> values;
+    for (std::size_t layer = 0; layer < record.layers; ++layer)
+      values.push_back(record.has_cache(layer) ? sizes.of(layer) : 0);
+    return values;
+  };
   content->model = {.name = model.at("name").get<std::string>(),
                     .architecture = model.at("architecture").get<std::string>(),
                     .sha256 = model.at("sha256").get<std::string>(),
-                    .layers = size("layers"),
-                    .query_heads = size("query_heads"),
-                    .kv_heads = size("kv_heads"),
-                    .head_dim = size("head_dim")};
+                    .layers = record.layers,
+                    .query_heads = by_layer(record.query_heads),
+                    .kv_heads = by_layer(record.kv_heads),
+                    .head_dim = by_layer(record.head_dim)};
   for (const kvs::Json& file : json.at("files"))
     content->files.push_back(path.parent_path() / file.at("path").get<std::string>());
   const kvs::Method* const method = kvs::find_method(content->method);
   if (method->make != nullptr) {
     const std::string where = content->where + ": /parameters/";
-    kvs::Parameters reader({{json.at("parameters"), where, kvs::ErrorCode::kInput}}, content->model.layers);
-    (void)kvs::make_cache(*method, reader, {.kv_heads = content->model.kv_heads, .head_dim = content->model.head_dim});
+    const kvs::CacheShape shape = kvs::recorded_shape(json);
+    kvs::Parameters reader({{json.at("parameters"), where, kvs::ErrorCode::kInput}}, shape);
+    (void)kvs::make_cache(*method, reader, shape);
     content->parameters = reader.resolved();
     content->specs = reader.specs();
     content->layers = content->parameters.at("layers").get<std::vector<std::size_t>>();
@@ -114,7 +122,7 @@ std::vector<std::size_t> Config::indices(const std::string& name, std::size_t la
 std::vector<double> Config::values(const std::string& name, std::size_t layer) const {
   const kvs::Json value = content_->value(name, layer, Kind::kReals);
   if (value.is_array()) return value.get<std::vector<double>>();
-  return std::vector<double>(content_->model.kv_heads, value.get<double>());
+  return std::vector<double>(content_->model.kv_heads[layer], value.get<double>());
 }
 
 std::vector<std::vector<std::size_t>> Config::elite_chunks(std::size_t layer) const {
@@ -128,8 +136,8 @@ std::vector<Factor> Config::factors(std::size_t layer) const {
   const kvs::EliteConfig& elite = elite_of(content_->elite, content_->where);
   std::vector<Factor> factors;
   if (!elite.rank) return factors;
-  for (const kvs::EliteFactor& factor :
-       kvs::elite_factors(elite, content_->position(layer), content_->model.kv_heads, content_->model.head_dim))
+  for (const kvs::EliteFactor& factor : kvs::elite_factors(
+           elite, content_->position(layer), content_->model.kv_heads[layer], content_->model.head_dim[layer]))
     factors.push_back({factor.up, factor.down, factor.rows, factor.rank});
   return factors;
 }

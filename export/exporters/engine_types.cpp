@@ -23,7 +23,7 @@ void refuse_parameter(const ExportJob& job, const std::string& name, const std::
 
 Parameters parameter_reader(const ExportJob& job) {
   return {{{job.config.at("parameters"), job.config_path.string() + ": /parameters/", ErrorCode::kInput}},
-          job.model.config().layers()};
+          cache_shape(job.model.config())};
 }
 
 Json resolved_parameters(const ExportJob& job) {
@@ -39,7 +39,7 @@ Json resolved_parameters(const ExportJob& job) {
 
 EngineTypes one_kv_type(const ExportJob& job, const std::string& engine) {
   const Json parameters = resolved_parameters(job);
-  if (parameters.at("layers").size() != job.model.config().layers())
+  if (parameters.at("layers").size() != job.model.config().cached_layers().size())
     refuse_parameter(job, "layers", "found some layers, expected all: " + engine + " has one cache type for all");
   if (!parameters.at("type_skip_layers").empty())
     refuse_parameter(job, "type_skip_layers",

@@ -126,7 +126,7 @@ Json write_vllm_fp8(const ExportJob& job) {
     for (const auto& [name, side] : {std::pair("k_scale", &types[layer].k), std::pair("v_scale", &types[layer].v)}) {
       std::vector<float> values = side->scales;
       if (values.empty()) values = {1.0F};
-      values.resize(by_head ? job.model.config().kv_heads() : 1, values.front());
+      values.resize(by_head ? job.model.config().layer[layer].attention.kv_heads : 1, values.front());
       const std::uint64_t count = values.size();
       scales.push_back(held_tensor(attention_of(layer) + name,
                                    by_head ? std::vector<std::uint64_t>{count, 1, 1} : std::vector<std::uint64_t>{1},

@@ -28,13 +28,15 @@ std::optional<ModelRecord> model_of_results(const ReportInputs& inputs) {
 }
 
 std::string heads_text(const ModelRecord& model) {
-  return shown_count(model.query_heads) + " query and " + shown_count(model.kv_heads) + " KV heads of " +
-         shown_count(model.head_dim) + " channels";
+  return model.query_heads.text() + " query and " + model.kv_heads.text() + " KV heads of " + model.head_dim.text() +
+         " channels";
 }
 
 Markup model_facts(const ModelRecord& model) {
   constexpr std::uint64_t kBytesPerValue = 2;
-  const std::uint64_t bytes = kBytesPerValue * 2 * model.layers * model.kv_heads * model.head_dim;
+  std::uint64_t bytes = 0;
+  for (std::size_t layer = 0; layer < model.layers; ++layer)
+    if (model.has_cache(layer)) bytes += kBytesPerValue * 2 * model.kv_heads.of(layer) * model.head_dim.of(layer);
   return element("dl", {{"class", "facts"}},
                  fact("Name", model.name) + fact("Architecture", model.architecture) +
                      fact("Layers", shown_count(model.layers)) + fact("Heads", heads_text(model)) +

@@ -59,7 +59,7 @@ std::size_t attend_document(LayerCache& cache, const Prefix& prefix, const Layer
 Cache for_documents(Cache cache) {
   std::vector<std::unique_ptr<LayerCache>> layers;
   for (std::unique_ptr<LayerCache>& layer : cache.layers())
-    layers.push_back(std::make_unique<DocumentCache>(std::move(layer), cache.prefix()));
+    layers.push_back(layer ? std::make_unique<DocumentCache>(std::move(layer), cache.prefix()) : nullptr);
   return Cache(std::move(layers), cache.prefix());
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "caches/cache_shape.h"
 #include "caches/parameters.h"
 #include "core/error.h"
 
@@ -94,14 +95,15 @@ std::size_t run_of(const StorageType& kind, Rotation rotation, std::size_t head_
   return 0;
 }
 
-RowFormat format_of(const StorageType& kind, bool keys, bool engine_rotates, const CacheShape& shape) {
+RowFormat format_of(const StorageType& kind, bool keys, bool engine_rotates, const LayerShape& shape,
+                    bool adjacent_pairs) {
   if (shape.head_dim % kind.block != 0)
     refuse_head(kind, shape.head_dim, "a multiple of " + std::to_string(kind.block));
   const Rotation rotation = keys ? kind.k_rotation : kind.v_rotation;
   RowFormat format{.kind = keys ? kind.k : kind.v};
   format.hadamard = static_cast<std::uint32_t>(run_of(kind, rotation, shape.head_dim, engine_rotates, keys));
   format.signs = rotation == Rotation::kSignedHead;
-  format.adjacent_pairs = keys && shape.adjacent_pairs && kind.block == 32;  // blocks of ggml
+  format.adjacent_pairs = keys && adjacent_pairs && kind.block == 32;  // blocks of ggml
   return format;
 }
 
@@ -129,13 +131,15 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
                   "found " + std::string(kind->name) +
                       ", which rotates whole heads, expected another for rows that are not those of a head");
   const bool rotates = parameters.on_off("rotate", "use the Hadamard rotation of llama.cpp", true);
-  CacheShape seen = shape;
-  seen.adjacent_pairs = parameters.choice("layout", "order of the channels in a block of llama.cpp", kLayouts) == 0 &&
+  const bool adjacent = parameters.choice("layout", "order of the channels in a block of llama.cpp", kLayouts) == 0 &&
                         shape.adjacent_pairs;
-  KvTypes types{{format_of(k, true, rotates, seen)}, {format_of(v, false, rotates, seen)}};
+  const LayerShape& heads_of = shape.layers.at(layer);
+  KvTypes types{{format_of(k, true, rotates, heads_of, adjacent)},
+                {format_of(v, false, rotates, heads_of, adjacent)},
+                heads_of.one_row};
   constexpr double kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
   const auto scales = [&](std::string_view name, std::string_view help) {
-    const std::vector<double> given = parameters.values(name, help, 1, kLeast, kMost, shape.kv_heads);
+    const std::vector<double> given = parameters.values(name, help, 1, kLeast, kMost, heads_of.kv_heads);
     return std::vector<float>(given.begin(), given.end());
   };
   types.k.scales = scales("scale_k", "scale of fp8 keys: one value, or one per KV head");
@@ -145,10 +149,12 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
                                           ends(wider, parameters.layers()), parameters.layers());
   return std::ranges::find(skipped, layer) == skipped.end()
              ? types
-             : KvTypes{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}};
+             : KvTypes{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}, heads_of.one_row};
 }
 
 }  // namespace
+
+KvTypes plain_types(const LayerShape& layer) { return {{}, {}, layer.one_row}; }
 
 bool is_kv_type(std::string_view name) noexcept {
   return std::ranges::find(kStorageTypes, name, &StorageType::name) != kStorageTypes.end();
@@ -159,7 +165,8 @@ KvTypes read_kv_types(Parameters& parameters, std::size_t layer, const CacheShap
 }
 
 KvTypes read_row_types(Parameters& parameters, std::size_t layer) {
-  KvTypes types = read_kinds(parameters, layer, {.kv_heads = 1, .head_dim = 64}, false);
+  const CacheShape rows{std::vector<LayerShape>(parameters.layers(), {.kv_heads = 1, .head_dim = 64})};
+  KvTypes types = read_kinds(parameters, layer, rows, false);
   if (types.k.format != types.v.format || types.k.scales != types.v.scales)
     parameters.refuse("type_v", "found another than of keys, expected the same: a row is key and value at once");
   return types;

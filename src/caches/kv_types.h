@@ -17,23 +17,22 @@ struct RowType {
 /// How a layer stores its keys and values.
 struct KvTypes {
   RowType k, v;
+  bool one_row = false;  // keys and values come from one row, so that rows that are not coded are stored once
 };
 
 class Parameters;
+struct CacheShape;
+struct LayerShape;
 
-/// The properties of a model that caches need.
-struct CacheShape {
-  std::size_t kv_heads = 0, head_dim = 0;
-  /// True if ggml stores this family's W_k, and so its keys, with the two channels of a RoPE chunk adjacent.
-  bool adjacent_pairs = false;
-  std::vector<std::size_t> windows = {};  // of each layer, 0: none; empty: no layer has a window
-};
+/// Returns the types of rows that are not coded.
+KvTypes plain_types(const LayerShape& layer);
 
 /// Returns true if `type` accepts this name.
 bool is_kv_type(std::string_view name) noexcept;
 
 /// Reads `type`, `type_k`, `type_v`, `rotate`, `layout`, `scale_k`, `scale_v` and `type_skip_layers` of the layer
 /// selected in `parameters`: the caches of inference engines, bit for bit as they write and read them (docs/stores.md).
+/// @param layer  with a cache of its own
 /// @throws Error like Parameters; kUnsupported for a head_dim that does not divide into a type's blocks.
 KvTypes read_kv_types(Parameters& parameters, std::size_t layer, const CacheShape& shape);
 

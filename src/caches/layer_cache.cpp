@@ -65,22 +65,26 @@ void LayerCache::compression(Backend& backend, const std::function<void()>& work
 }
 
 void Cache::begin_prefix() {
-  for (const auto& layer : layers_) layer->begin_prefix(prefix_.tokens);
+  for (const auto& layer : layers_)
+    if (layer) layer->begin_prefix(prefix_.tokens);
 }
 
 void Cache::end_prefix(Backend& backend) {
-  for (const auto& layer : layers_) layer->end_prefix(backend);
+  for (const auto& layer : layers_)
+    if (layer) layer->end_prefix(backend);
 }
 
 std::size_t Cache::max_tokens_per_call() const noexcept {
   std::size_t least = LayerCache::kUnlimited;
-  for (const auto& layer : layers_) least = std::min(least, layer->max_tokens_per_call());
+  for (const auto& layer : layers_)
+    if (layer) least = std::min(least, layer->max_tokens_per_call());
   return least;
 }
 
 CacheBytes Cache::bytes() const noexcept {
   CacheBytes sum;
-  for (const auto& layer : layers_) sum += layer->bytes();
+  for (const auto& layer : layers_)
+    if (layer) sum += layer->bytes();
   return sum;
 }
 
@@ -92,25 +96,29 @@ std::size_t Cache::recurrent_bytes() const noexcept {
 
 CacheBytes Cache::peak() const noexcept {
   CacheBytes sum;
-  for (const auto& layer : layers_) sum += layer->peak();
+  for (const auto& layer : layers_)
+    if (layer) sum += layer->peak();
   return sum;
 }
 
 std::size_t Cache::positions(std::size_t tokens) const noexcept {
   std::size_t most = 0;
-  for (const auto& layer : layers_) most = std::max(most, layer->positions(tokens));
+  for (const auto& layer : layers_)
+    if (layer) most = std::max(most, layer->positions(tokens));
   return most;
 }
 
 std::size_t Cache::compressions() const noexcept {
   std::size_t most = 0;
-  for (const auto& layer : layers_) most = std::max(most, layer->compressions());
+  for (const auto& layer : layers_)
+    if (layer) most = std::max(most, layer->compressions());
   return most;
 }
 
 double Cache::compression_seconds() const noexcept {
   double sum = 0;
-  for (const auto& layer : layers_) sum += layer->compression_seconds();
+  for (const auto& layer : layers_)
+    if (layer) sum += layer->compression_seconds();
   return sum;
 }
 

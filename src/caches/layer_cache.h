@@ -109,8 +109,8 @@ struct Prefix {
   bool whole = false;      // compressed once, at their end
 };
 
-/// A model's cache: one LayerCache per layer, and the states of its recurrent blocks, which are the same in every
-/// method.
+/// A model's cache: one LayerCache per layer, nullptr for a layer without attention, and the states of its recurrent
+/// blocks, which are the same in every method.
 class Cache {
  public:
   explicit Cache(std::vector<std::unique_ptr<LayerCache>> layers, Prefix prefix = {})

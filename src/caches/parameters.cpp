@@ -89,13 +89,28 @@ Json parse_settings(std::span<const std::string> settings, const std::string& wh
   return parameters;
 }
 
-Parameters::Parameters(std::vector<ParameterSource> sources, std::size_t layers)
-    : sources_(std::move(sources)), layers_(layers), chosen_(layers) {
-  std::iota(chosen_.begin(), chosen_.end(), std::size_t{0});
+std::vector<std::size_t> Parameters::all_below(std::size_t count) {
+  std::vector<std::size_t> all(count);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+Parameters::Parameters(std::vector<ParameterSource> sources, const CacheShape& shape)
+    : Parameters(std::move(sources), shape.layers.size(), [&] {
+        std::vector<std::size_t> cached = all_below(shape.layers.size());
+        std::erase_if(cached, [&](std::size_t layer) { return !shape.layers[layer].has_cache(); });
+        return cached;
+      }()) {}
+
+Parameters::Parameters(std::vector<ParameterSource> sources, std::size_t layers, std::vector<std::size_t> selectable)
+    : sources_(std::move(sources)), layers_(layers), chosen_(selectable) {
   select_all();
   chosen_ = indices("layers", "layers that the method applies to (default: all)", chosen_, layers);
   if (chosen_.empty() || !std::ranges::is_sorted(chosen_, std::less_equal()))
     refuse("layers", "found " + Json(chosen_).dump() + ", expected some layers, ascending, each once");
+  for (const std::size_t layer : chosen_)
+    if (!std::ranges::binary_search(selectable, layer))
+      refuse("layers", "found " + std::to_string(layer) + ", which has no KV cache of its own, expected other layers");
   per_layer_ = true;
 }
 

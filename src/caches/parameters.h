@@ -5,8 +5,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "caches/cache_shape.h"
 #include "core/error.h"
 #include "io/json.h"
 
@@ -51,7 +53,10 @@ class Parameters {
 
   /// @param sources  later sources override earlier ones; at least one
   /// @throws Error for `layers`, like the getters
-  Parameters(std::vector<ParameterSource> sources, std::size_t layers);
+  Parameters(std::vector<ParameterSource> sources, std::size_t layers)
+      : Parameters(std::move(sources), layers, all_below(layers)) {}
+  /// For the layers with a cache of their own, which are `all` that can be selected.
+  Parameters(std::vector<ParameterSource> sources, const CacheShape& shape);
   /// Gives every parameter its default or, without one, its minimum.
   static Parameters description(std::size_t layers);
 
@@ -90,6 +95,8 @@ class Parameters {
   Json resolved() const;
 
  private:
+  Parameters(std::vector<ParameterSource> sources, std::size_t layers, std::vector<std::size_t> selectable);
+  static std::vector<std::size_t> all_below(std::size_t count);
   void note(ParameterSpec spec);
   const Json* find(std::string_view name, bool whole_lists = false) const;
   void give(std::string_view name, Json value);

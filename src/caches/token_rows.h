@@ -59,7 +59,7 @@ class TokenRows {
     RowBuffer::Part k, v;
   };
 
-  explicit TokenRows(const KvTypes& types = {}) : k_(types.k), v_(types.v) {}
+  explicit TokenRows(const KvTypes& types = {}) : k_(types.k), v_(types.v), one_row_(types.one_row) {}
 
   std::size_t count() const noexcept { return k_.count(); }
   /// Returns true if rows are stored in f32, not coded.
@@ -67,6 +67,7 @@ class TokenRows {
   PastKv held() const noexcept { return {k_.held(), v_.held()}; }
   CacheBytes bytes() const noexcept {
     CacheBytes sum = k_.bytes();
+    if (one_row_ && is_plain()) sum.stored = 0;  // v's rows are those of k
     return sum += v_.bytes();
   }
 
@@ -113,6 +114,7 @@ class TokenRows {
 
  private:
   RowBuffer k_, v_;
+  bool one_row_;
 };
 
 }  // namespace kvs::inline caches

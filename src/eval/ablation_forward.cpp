@@ -76,18 +76,18 @@ class PrefixLayer final : public LayerCache {
 }  // namespace
 
 struct AblationForward::Prefix {
-  explicit Prefix(std::size_t count)
-      : cache([&] {
+  explicit Prefix(const ModelConfig& model)
+      : readers(model.layers()), cache([&] {
           std::vector<std::unique_ptr<LayerCache>> made;
-          for (std::size_t n = 0; n < count; ++n) {
-            auto layer = std::make_unique<PrefixLayer>();
-            layers.push_back(layer.get());
+          for (std::size_t n = 0; n < model.layers(); ++n) {
+            auto layer = model.layer[n].has_attention() ? std::make_unique<PrefixLayer>() : nullptr;
+            if (layer) readers[model.layer[n].attention.kv_layer.value_or(n)].push_back(layer.get());
             made.push_back(std::move(layer));
           }
           return Cache(std::move(made));
         }()) {}
 
-  std::vector<PrefixLayer*> layers;  // the cache's
+  std::vector<std::vector<PrefixLayer*>> readers;  // [layer] the cache's layers that read its keys and values
   Cache cache;
 };
 
@@ -140,7 +140,7 @@ void AblationForward::begin(std::span<const std::int32_t> tokens) {
   targets_.push_back(-1);  // the successor of the last token is unknown
   if (setup_.continuation) {
     const std::size_t layers = decoder_->model().config().layers();
-    prefix_ = std::make_unique<Prefix>(layers);
+    prefix_ = std::make_unique<Prefix>(decoder_->model().config());
     ResidualStream prefix = decoder_->embed(std::span(tokens_).first(setup_.prefix), 0, setup_.tokens);
     decoder_->advance(prefix, layers, nullptr, &prefix_->cache);
     prefix_->cache.hold_recurrent_states();
@@ -184,10 +184,18 @@ void AblationForward::advance_filtered(ResidualStream& members, std::size_t laye
     return;
   }
   const RopeTable rope = decoder_->model().rope(layer, setup_.tokens);
-  PrefixLayer& of_prefix = *prefix_->layers[layer];
-  of_prefix.filter(decoder_->model().backend(), *ops_, setup_, rope, gains.keys, gains.values);
+  for (PrefixLayer* const reader : prefix_->readers[layer])
+    reader->filter(decoder_->model().backend(), *ops_, setup_, rope, gains.keys, gains.values);
   decoder_->advance(members, layer + 1, nullptr, cache());
-  of_prefix.restore();
+  prefix_->readers[layer].front()->restore();
+}
+
+/// Runs the layers that are left; readers of filtered layers see what these saw.
+void AblationForward::finish(ResidualStream& members) {
+  decoder_->advance(members, decoder_->model().config().layers(), nullptr, cache());
+  if (!prefix_) return;
+  for (const auto& layer : prefix_->readers)
+    for (PrefixLayer* const reader : layer) reader->restore();
 }
 
 std::vector<double> AblationForward::variants(std::size_t layer, TensorView<const double, 2> gains) {
@@ -197,7 +205,7 @@ std::vector<double> AblationForward::variants(std::size_t layer, TensorView<cons
     const auto chosen = rows_of(gains, first, std::min(batch_members(), gains.extent(0) - first));
     ResidualStream members = decoder_->repeat(hidden_, chosen.extent(0));
     advance_filtered(members, layer, {chosen, chosen}, true);
-    decoder_->advance(members, decoder_->model().config().layers(), nullptr, cache());
+    finish(members);
     sum_nll(members, &sums);
   }
   return sums;
@@ -228,7 +236,7 @@ std::vector<double> AblationForward::filtered(std::span<const std::size_t> layer
       decoder_->advance(members, layers[n], nullptr, cache());
       advance_filtered(members, layers[n], {{keys, {count, bins}}, {values, {count, bins}}}, n == 0);
     }
-    decoder_->advance(members, decoder_->model().config().layers(), nullptr, cache());
+    finish(members);
     sum_nll(members, &sums, squares);
   }
   return sums;

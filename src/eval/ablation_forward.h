@@ -59,6 +59,7 @@ class AblationForward {
   struct Prefix;
   class FilterHook;
   struct LayerGains;
+  void finish(ResidualStream& members);
   void advance_filtered(ResidualStream& members, std::size_t layer, const LayerGains& gains, bool alike);
   std::size_t batch_members() const;
   /// Adds the sums of each member to `sums` and `squares`, if given. @return the sum of the last member

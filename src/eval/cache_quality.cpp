@@ -33,7 +33,7 @@ CacheLoss loss_of(const PerplexitySum& sum, const FullReference& reference) {
 
 double full_cache_bytes(const ModelConfig& model, std::size_t tokens) {
   constexpr double kBytesPerValue = 2;  // sizes are stated for 16-bit caches
-  return kBytesPerValue * static_cast<double>(model.cached_tokens(tokens) * 2 * model.kv_heads() * model.head_dim());
+  return kBytesPerValue * static_cast<double>(model.cache_values(tokens));
 }
 
 CacheQuality cache_quality(const Evaluation& evaluation, const ModelConfig& model, std::size_t window) {

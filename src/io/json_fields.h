@@ -28,10 +28,10 @@ namespace kvs::inline io {
 ///     };
 ///
 /// to_json writes the struct; from_json<Point> reads it. Members are bool, integers, double, std::string, Json, enums
-/// with names, structs that declare fields, and std::vector, std::pair, std::map<std::string, …> and
-/// std::optional of these. An empty optional is null. If the struct has `static void check(const T&, const
-/// JsonCursor&)`, it is called after reading. An enum has a function `std::array<std::string_view, N> json_names(Enum)`
-/// in its namespace, with the names in the order of the values.
+/// with names, structs that declare fields, classes with json() and from_json(), and std::vector, std::pair,
+/// std::map<std::string, …> and std::optional of these. An empty optional is null. If the struct has `static void
+/// check(const T&, const JsonCursor&)`, it is called after reading. An enum has a function
+/// `std::array<std::string_view, N> json_names(Enum)` in its namespace, with the names in the order of the values.
 class JsonFieldReader;
 class JsonFieldWriter;
 
@@ -64,10 +64,19 @@ inline constexpr bool is_map = false;
 template <class T>
 inline constexpr bool is_map<std::map<std::string, T>> = true;
 
+/// A value that is one JSON value: it has json() and from_json().
+template <class T>
+concept HasJsonValue = requires(const T& value, const JsonCursor& json) {
+  { value.json() } -> std::same_as<Json>;
+  { T::from_json(json) } -> std::same_as<T>;
+};
+
 template <class T>
 Json written(const T& value) {
   if constexpr (HasJsonFields<T>) {
     return to_json(value);
+  } else if constexpr (HasJsonValue<T>) {
+    return value.json();
   } else if constexpr (is_optional<T>) {
     return value ? written(*value) : Json();
   } else if constexpr (is_vector<T>) {
@@ -94,6 +103,8 @@ template <class T>
 T read(const JsonCursor& json) {
   if constexpr (HasJsonFields<T>) {
     return from_json<T>(json);
+  } else if constexpr (HasJsonValue<T>) {
+    return T::from_json(json);
   } else if constexpr (is_optional<T>) {
     return json.is_null() ? T() : T(read<typename T::value_type>(json));
   } else if constexpr (is_vector<T>) {

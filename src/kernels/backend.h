@@ -10,6 +10,7 @@
 
 #include "kernels/attention_ops.h"
 #include "kernels/device_memory.h"
+#include "kernels/element_ops.h"
 #include "kernels/forward_ops.h"
 #include "kernels/recurrent_ops.h"
 #include "kernels/spectral_ops.h"
@@ -18,7 +19,12 @@ namespace kvs::inline kernels {
 
 /// All operations on one device and in one compute type, by role. Code that needs a single role takes the role's
 /// interface. Not thread-safe: use one Backend per controlling thread. Each operation is parallel inside.
-class Backend : public DeviceMemory, public ForwardOps, public AttentionOps, public RecurrentOps, public SpectrumOps {
+class Backend : public DeviceMemory,
+                public ForwardOps,
+                public ElementOps,
+                public AttentionOps,
+                public RecurrentOps,
+                public SpectrumOps {
  public:
   /// Returns "cpu" or "cuda".
   virtual std::string_view device() const noexcept = 0;

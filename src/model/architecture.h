@@ -38,6 +38,18 @@ enum class TensorRole : std::uint8_t {
   kUp,
   kDown,
   kFeedForwardOutputNorm,
+  kDenseOutputNorm,  // these three: of a dense block beside experts, and of the experts
+  kExpertsInputNorm,
+  kExpertsOutputNorm,
+  kLayerScale,           // multiplies the residual stream after the layer: [1]
+  kInputEmbedding,       // these: of the layers' own inputs (ModelConfig::layer_inputs); [vocabulary, layers · width]
+  kInputProjection,      // of the token embeddings, [layers · width, d_model]
+  kInputProjectionNorm,  // [width]
+  kInputGate,            // [width, d_model]
+  kInputOutput,          // [d_model, width]
+  kInputOutputNorm,
+  kRouterNorm,   // gain of the router's input, to be divided by sqrt(d_model)
+  kExpertScale,  // multiplies each expert's output: [expert]
   kRouter,
   kRouterBias,   // added to the scores by which experts are chosen
   kSharedScale,  // of the shared expert's output: its sigmoid
@@ -59,7 +71,7 @@ enum class TensorRole : std::uint8_t {
   kExpertUp,
   kExpertDown
 };
-inline constexpr std::size_t kTensorRoles = 41, kExpertRoles = 3;
+inline constexpr std::size_t kTensorRoles = 53, kExpertRoles = 3;
 constexpr bool is_shared(TensorRole role) noexcept {
   return role >= TensorRole::kSharedScale && role <= TensorRole::kSharedDown;
 }
@@ -86,7 +98,10 @@ enum class TensorAxis : std::uint8_t {
   kMixerHeads,  // value heads
   kMixerChannels,
   kMixerKernel,
-  kMixerHeadDim  // of a value head
+  kMixerHeadDim,  // of a value head
+  kLayerInput,    // these: ModelConfig::layer_inputs, of one layer and of all
+  kLayerInputs,
+  kInputVocabulary
 };
 
 /// When a tensor has a bias: never, always, or depending on a switch of the config.
@@ -200,6 +215,14 @@ struct RecurrenceRules {
   std::span<const TensorSpec> tensors;     // of a recurrent block, with the norm of its input
 };
 
+/// How a family states sizes that differ between layers.
+struct LayerRules {
+  /// Sets them. `config` has its layers with the sizes that all share, and their windows.
+  /// @throws Error kInput, kUnsupported with the JSON pointer.
+  void (*read)(const JsonCursor& root, ModelConfig& config);
+  std::span<const std::string_view> keys;  // of config.json that `read` reads, or that have no effect
+};
+
 /// A supported family of models: a row of the table in architectures.cpp.
 struct Architecture {
   std::string_view name;           // in configs and captures
@@ -222,6 +245,7 @@ struct Architecture {
   std::size_t gguf_wide_scale_layers = 0;       // GGUF: layers of models with score scale 1 / sqrt(d_model / heads)
   const ExpertRules* experts = nullptr;         // nullptr: the family has none
   const RecurrenceRules* recurrence = nullptr;  // nullptr: the family has none
+  const LayerRules* layers = nullptr;           // nullptr: all layers have the same sizes
   ConfigKeys keys = {};
   RopeDefaults rope = {};
 };

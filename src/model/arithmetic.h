@@ -19,6 +19,7 @@ struct Arithmetic {
   bool output_norms = false;       // norms of each block's output before it is added to the residual stream (RMS only)
   QkNorm qk_norm = QkNorm::kNone;
   bool norms_after_rope = false;  // QkNorm follows RoPE, kHead and RMS only
+  bool value_norm = false;        // RMS of each head's values, without a gain
   Activation activation = Activation::kSilu;
   bool gated = true;               // feed-forward: activation(gate) · up; otherwise activation(up)
   bool parallel_residual = false;  // both blocks read the same residual stream

@@ -1,13 +1,18 @@
 #pragma once
 
-#include "caches/kv_types.h"
+#include "caches/cache_shape.h"
 #include "model/config.h"
 
 namespace kvs::inline model {
 
+/// Returns the properties of a model that caches need.
 inline CacheShape cache_shape(const ModelConfig& model) {
-  CacheShape shape{model.kv_heads(), model.head_dim(), model.adjacent_pairs};
-  for (const LayerConfig& layer : model.layer) shape.windows.push_back(layer.attention.window);
+  CacheShape shape{.layers = {}, .adjacent_pairs = model.adjacent_pairs};
+  for (const LayerConfig& layer : model.layer) {
+    const AttentionConfig& attention = layer.attention;
+    shape.layers.push_back(
+        {attention.kv_heads, attention.head_dim, attention.window, attention.one_row, attention.kv_layer});
+  }
   return shape;
 }
 

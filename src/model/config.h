@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,8 @@ struct AttentionConfig {
   float clip = 0;          // limit of |q|, |k| and |v| before RoPE, after QkNorm; 0: none
   bool sinks = false;      // a learned logit per query head (AttentionInput)
   QueryTemperature temperature = {};
+  bool one_row = false;  // keys and values come from one row of each KV head, which is all that a cache must hold
+  std::optional<std::size_t> kv_layer = {};  // the earlier layer whose keys and values it reads; none: its own
 
   /// Returns the number of query heads that read one KV head.
   std::size_t group() const noexcept { return query_heads / kv_heads; }
@@ -39,8 +43,8 @@ struct AttentionConfig {
   float score_scale() const noexcept {
     return scale > 0 ? scale : static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
   }
-  /// Values of the full cache per token: a key and a value of every KV head.
-  std::size_t cache_values_per_token() const noexcept { return 2 * kv_heads * head_dim; }
+  /// Values of the full cache per token: a key and a value of every KV head, or the row that both come from.
+  std::size_t cache_values_per_token() const noexcept { return kv_layer ? 0 : (one_row ? 1 : 2) * kv_heads * head_dim; }
 };
 
 /// The experts of a sparse feed-forward block. A router scores all experts for a token; the token goes through the
@@ -57,6 +61,7 @@ struct ExpertsConfig {
   float scale = 1;                    // multiplies the weights
   /// Experts are chosen from the best `chosen_groups` of `groups` groups, by the sum of a group's two largest scores.
   std::size_t groups = 1, chosen_groups = 1;
+  bool beside_dense = false;  // the block's output is added to that of a dense block, each with norms of its own
 };
 
 /// The feed-forward block of one layer.
@@ -67,7 +72,8 @@ struct FeedForwardConfig {
   bool is_sparse() const noexcept { return experts.count > 0; }
   /// Width of the hidden channels that one token goes through.
   std::size_t active_d_ff() const noexcept {
-    return is_sparse() ? experts.chosen * experts.d_ff + experts.shared_d_ff : d_ff;
+    const std::size_t sparse = experts.chosen * experts.d_ff + experts.shared_d_ff;
+    return !is_sparse() ? d_ff : experts.beside_dense ? d_ff + sparse : sparse;
   }
 };
 
@@ -97,6 +103,8 @@ struct LayerConfig {
   bool has_recurrence() const noexcept { return delta_net.key_heads > 0; }
   /// Values of the state of the layer's recurrent block, which does not grow with the tokens.
   std::size_t recurrent_values() const noexcept { return has_recurrence() ? delta_net.state_values() : 0; }
+  /// Returns true if the layer has keys and values of its own.
+  bool has_cache() const noexcept { return has_attention() && !attention.kv_layer; }
 };
 
 /// Geometry and constants of one model, from any file format.
@@ -106,26 +114,37 @@ struct ModelConfig {
   std::vector<LayerConfig> layer;
   std::size_t d_model = 0, vocabulary = 0, context = 0;
   float norm_epsilon = 0;
-  std::vector<RopeParameters> ropes = {};  // [kind], all with one rotary_dim; kind 0: full-attention layers
+  std::vector<RopeParameters> ropes = {};  // [kind]; kind 0: full-attention layers
   bool tied_head = false;
   Arithmetic arithmetic = {};
-  float logit_softcap = 0;      // 0: none
-  float embedding_scale = 1;    // multiplies token embeddings
-  float residual_scale = 1;     // multiplies the output of each block
-  float logit_scale = 1;        // multiplies the logits
-  bool adjacent_pairs = false;  // ggml keeps the channels of this family's RoPE chunks next to each other
+  std::size_t layer_inputs = 0;            // width of the input that each layer has of its own; 0: none
+  std::size_t layer_input_vocabulary = 0;  // of the embeddings that it comes from
+  float logit_softcap = 0;                 // 0: none
+  float embedding_scale = 1;               // multiplies token embeddings
+  float residual_scale = 1;                // multiplies the output of each block
+  float logit_scale = 1;                   // multiplies the logits
+  bool adjacent_pairs = false;             // ggml keeps the channels of this family's RoPE chunks next to each other
 
   std::size_t layers() const noexcept { return layer.size(); }
   /// Returns true if `tokens` tokens at distinct positions exceed the model's training length.
   bool exceeds_context(std::size_t tokens) const noexcept { return context > 0 && tokens > context; }
 
-  /// Returns the ascending indices of the layers with attention, which are those with a KV cache.
-  std::vector<std::size_t> attention_layers() const {
-    std::vector<std::size_t> indices;
-    for (std::size_t index = 0; index < layers(); ++index) {
-      if (layer[index].has_attention()) indices.push_back(index);
-    }
-    return indices;
+  /// Returns the ascending indices of the layers with attention.
+  std::vector<std::size_t> attention_layers() const { return layers_that(&LayerConfig::has_attention); }
+  /// Returns the ascending indices of the layers with a KV cache of their own.
+  std::vector<std::size_t> cached_layers() const { return layers_that(&LayerConfig::has_cache); }
+  /// Returns the ascending indices of the other layers.
+  std::vector<std::size_t> layers_without_cache() const {
+    return layers_that([](const LayerConfig& each) { return !each.has_cache(); });
+  }
+  /// Returns true if heads and their channels are as many in all layers with a KV cache, and as many channels rotate.
+  bool has_equal_layers() const {
+    return std::ranges::all_of(layer, [&](const LayerConfig& each) {
+      const AttentionConfig &one = each.attention, &first = first_attention();
+      return !each.has_cache() ||
+             (one.query_heads == first.query_heads && one.kv_heads == first.kv_heads &&
+              one.head_dim == first.head_dim && (ropes.empty() || ropes[one.rope].rotary_dim == rotary_dim()));
+    });
   }
   /// Returns the attention of the first layer that has one.
   const AttentionConfig& first_attention() const noexcept {
@@ -140,6 +159,15 @@ struct ModelConfig {
   std::size_t group() const noexcept { return first_attention().group(); }
   float score_scale() const noexcept { return first_attention().score_scale(); }
   std::size_t d_ff() const noexcept { return layer.front().feed_forward.d_ff; }
+
+  /// Returns true if a later layer reads the keys and values of this one.
+  bool is_read(std::size_t index) const noexcept {
+    return std::ranges::any_of(layer, [&](const LayerConfig& each) { return each.attention.kv_layer == index; });
+  }
+  /// Returns true if some layer reads another layer's keys and values.
+  bool has_readers() const noexcept {
+    return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.kv_layer.has_value(); });
+  }
 
   /// Returns true if some layer has experts.
   bool has_experts() const noexcept {
@@ -169,22 +197,43 @@ struct ModelConfig {
   }
   /// Number of channels of a head that RoPE rotates; channels from here to head_dim are never rotated.
   std::size_t rotary_dim() const noexcept { return ropes.empty() ? head_dim() : ropes.front().rotary_dim; }
+  /// Returns rotary_dim() of a layer.
+  std::size_t rotary_dim(std::size_t index) const noexcept {
+    return ropes.empty() ? head_dim() : rope(index).rotary_dim;
+  }
   /// Number of RoPE chunks of a head: chunk c = channels (c, c + chunks()).
   std::size_t chunks() const noexcept { return rotary_dim() / 2; }
   /// Returns the number of tokens of a text in the full caches of all layers; a sliding window limits it.
   std::size_t cached_tokens(std::size_t tokens) const noexcept {
     std::size_t sum = 0;
     for (const LayerConfig& each : layer) {
-      if (!each.has_attention()) continue;
+      if (!each.has_cache()) continue;
       sum += each.attention.window == 0 || each.attention.window > tokens ? tokens : each.attention.window;
     }
     return sum;
   }
-  /// Values of the full cache of all layers per token; 0 for a layer without attention.
+  /// Values of the full cache of all layers per token; 0 for a layer without a cache.
   std::size_t cache_values_per_token() const noexcept {
     std::size_t sum = 0;
     for (const LayerConfig& each : layer) sum += each.attention.cache_values_per_token();
     return sum;
+  }
+  /// Values of the full caches of all layers for a text of `tokens` tokens; a sliding window limits a layer's.
+  std::size_t cache_values(std::size_t tokens) const noexcept {
+    std::size_t sum = 0;
+    for (const LayerConfig& each : layer)
+      sum += each.attention.cache_values_per_token() *
+             (each.attention.window == 0 ? tokens : std::min(tokens, each.attention.window));
+    return sum;
+  }
+
+ private:
+  template <class Has>
+  std::vector<std::size_t> layers_that(Has has) const {
+    std::vector<std::size_t> indices;
+    for (std::size_t index = 0; index < layers(); ++index)
+      if (std::invoke(has, layer[index])) indices.push_back(index);
+    return indices;
   }
 };
 

@@ -6,23 +6,28 @@ namespace kvs::inline model {
 namespace {
 
 Json arithmetic_json(const Arithmetic& arithmetic) {
-  const auto& [norm, input_norms, output_norms, qk_norm, norms_after_rope, activation, gated, parallel_residual,
-               scaled_embeddings] = arithmetic;
-  return {norm,       input_norms, output_norms,      qk_norm,          norms_after_rope,
-          activation, gated,       parallel_residual, scaled_embeddings};
+  const auto& [norm, input_norms, output_norms, qk_norm, norms_after_rope, value_norm, activation, gated,
+               parallel_residual, scaled_embeddings] = arithmetic;
+  Json json{norm,       input_norms, output_norms,      qk_norm,          norms_after_rope,
+            activation, gated,       parallel_residual, scaled_embeddings};
+  if (value_norm) json.push_back("value_norm");
+  return json;
 }
 
 Json layer_json(const LayerConfig& layer) {
-  const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap, clip, sinks, temperature] =
-      layer.attention;
+  const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap, clip, sinks, temperature, one_row,
+               kv_layer] = layer.attention;
   const auto& [d_ff, experts] = layer.feed_forward;
   const auto& [count, chosen, expert_d_ff, shared_d_ff, scores, normalised, clamp, scale_of_experts, groups,
-               chosen_groups] = experts;
+               chosen_groups, beside_dense] = experts;
   Json json{query_heads, kv_heads,          head_dim,           window, rope, scale, softcap,
             clip,        temperature.scale, temperature.length, sinks,  d_ff};
   if (count > 0)
     json.push_back({count, chosen, expert_d_ff, shared_d_ff, scores, normalised, clamp.alpha, clamp.limit,
                     scale_of_experts, groups, chosen_groups});
+  if (beside_dense) json.push_back("beside_dense");
+  if (one_row) json.push_back("one_row");
+  if (kv_layer) json.push_back({"kv_layer", *kv_layer});
   return json;
 }
 
@@ -31,21 +36,24 @@ Json layer_json(const LayerConfig& layer) {
 // The structured bindings fail to compile when a member is added that is missing here.
 Json config_json(const ModelConfig& config) {
   const auto& [name, architecture, layer, d_model, vocabulary, context, norm_epsilon, ropes, tied_head, arithmetic,
-               logit_softcap, embedding_scale, residual_scale, logit_scale, adjacent_pairs] = config;
+               layer_inputs, layer_input_vocabulary, logit_softcap, embedding_scale, residual_scale, logit_scale,
+               adjacent_pairs] = config;
   Json layers = Json::array();
   for (const LayerConfig& each : layer) layers.push_back(layer_json(each));
-  return {{"architecture", architecture},
-          {"layers", layers},
-          {"d_model", d_model},
-          {"vocabulary", vocabulary},
-          {"context", context},
-          {"norm_epsilon", norm_epsilon},
-          {"ropes", ropes_json(ropes)},
-          {"tied_head", tied_head},
-          {"arithmetic", arithmetic_json(arithmetic)},
-          {"logit_softcap", logit_softcap},
-          {"scales", {embedding_scale, residual_scale, logit_scale}},
-          {"adjacent_pairs", adjacent_pairs}};
+  Json json{{"architecture", architecture},
+            {"layers", layers},
+            {"d_model", d_model},
+            {"vocabulary", vocabulary},
+            {"context", context},
+            {"norm_epsilon", norm_epsilon},
+            {"ropes", ropes_json(ropes)},
+            {"tied_head", tied_head},
+            {"arithmetic", arithmetic_json(arithmetic)},
+            {"logit_softcap", logit_softcap},
+            {"scales", {embedding_scale, residual_scale, logit_scale}},
+            {"adjacent_pairs", adjacent_pairs}};
+  if (layer_inputs > 0) json["layer_inputs"] = {layer_inputs, layer_input_vocabulary};
+  return json;
 }
 
 }  // namespace kvs::inline model

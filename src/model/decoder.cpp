@@ -53,20 +53,27 @@ struct Decoder::ForwardPass {
         k(backend),
         v(backend),
         mixed(backend),
+        summed(backend),
         last(backend),
+        routed(backend),
         sparse(backend),
         recurrent(backend) {}
 
   void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache);
-  void mix(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
-  void attend(const ResidualStream& hidden, std::size_t layer, const Operand& x, StateHook* hook, Cache* cache);
+  void mix(ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
+  void attend(ResidualStream& hidden, std::size_t layer, const Operand& x, StateHook* hook, Cache* cache);
   void attend_fused(const ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended);
-  void attend_stored(const ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended,
+  LayerStates project_states(const ResidualStream& hidden, std::size_t layer, const Operand& x);
+  void attend_stored(ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended,
                      StateHook* hook, Cache* cache);
+  void attend_shared(const ResidualStream& hidden, LayerStates& states, const Operand& attended, Cache* cache);
+  SharedStates shared_states(const LayerStates& states) const;
   template <class Use>
   void project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use);
   void gate_output(const Operand& x, const Weight& weight, const Operand& attended);
   void feed_forward(const ResidualStream& hidden, std::size_t layer);
+  void feed_forward_beside(const BackendView<float, 2>& slab, std::size_t layer);
+  void add_layer_input(const ResidualStream& hidden, std::size_t layer);
   void normalise(BackendView<const float, 2> rows, const NormWeights& norm, const Operand& out);
   void add_to_residual(const Operand& x, const Weight& weight, const NormWeights& norm,
                        const BackendView<float, 2>& residual);
@@ -82,11 +89,13 @@ struct Decoder::ForwardPass {
   const Model& model;
   Backend& backend;
   const ModelConfig& config;
-  Scratch normed;                    // operand [rows, d_model]: the input of qkv, gate_up or the head
-  Scratch wide;                      // f32 [slab, (H + 2G)·d], or [slab, d_model] before an output norm
-  Scratch q, k, v;                   // f32, head-major, if a hook, a cache or a norm needs them
-  Scratch mixed;                     // operand [rows, H·d] or [slab, d_ff]
-  Scratch last;                      // f32 [layer of the call · member, d_model]: the last token after each layer
+  Scratch normed;   // operand [rows, d_model]: the input of qkv, gate_up or the head
+  Scratch wide;     // f32 [slab, (H + 2G)·d], or [slab, d_model] before an output norm
+  Scratch q, k, v;  // f32, head-major, if a hook, a cache or a norm needs them
+  Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
+  Scratch summed;   // f32 [slab, 2 · d_model]: the sum of a dense block and experts, and the experts' part
+  Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
+  Scratch routed;   // operand [slab, d_model]: the router's input beside a dense block
   std::vector<float> query_factors;  // [token] of the current layer
   SparseBlock sparse;
   RecurrentBlock recurrent;
@@ -130,7 +139,8 @@ void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x
 /// Returns true if the states of a layer change between the projections and RoPE, or between RoPE and the attention.
 bool Decoder::ForwardPass::changes_states(std::size_t layer) const {
   const AttentionConfig& attention = config.layer[layer].attention;
-  return config.arithmetic.qk_norm != QkNorm::kNone || attention.clip > 0 || attention.temperature.scale != 0;
+  return config.arithmetic.qk_norm != QkNorm::kNone || config.arithmetic.value_norm || attention.kv_layer ||
+         config.is_read(layer) || attention.clip > 0 || attention.temperature.scale != 0;
 }
 
 void Decoder::ForwardPass::norm_heads(const BackendView<float, 4>& states, const NormWeights& norm) {
@@ -146,8 +156,10 @@ void Decoder::ForwardPass::change_states(LayerStates& states, const LayerWeights
   const AttentionConfig& attention = config.layer[states.layer].attention;
   if (config.arithmetic.qk_norm != QkNorm::kNone && !config.arithmetic.norms_after_rope) {
     norm_heads(states.q, weights.query_norm);
-    norm_heads(states.k, weights.key_norm);
+    if (states.k.size() > 0) norm_heads(states.k, weights.key_norm);
   }
+  if (config.arithmetic.value_norm && states.v.size() > 0)
+    backend.norm_heads(states.v, weights.value_norm.gain.view(), config.norm_epsilon);
   if (attention.clip > 0)
     for (const BackendView<float, 4>& each : {states.q, states.k, states.v}) backend.clamp(each, attention.clip);
   if (attention.temperature.scale == 0) return;
@@ -171,8 +183,8 @@ void Decoder::ForwardPass::set_score_options(Input& input, std::size_t layer) co
 void Decoder::ForwardPass::attend_fused(const ResidualStream& hidden, std::size_t layer, const Operand& x,
                                         const Operand& attended) {
   SelfAttentionInput input{.qkv = {},
-                           .query_heads = config.query_heads(),
-                           .kv_heads = config.kv_heads(),
+                           .query_heads = config.layer[layer].attention.query_heads,
+                           .kv_heads = config.layer[layer].attention.kv_heads,
                            .rope = model.rope(layer, hidden.positions),
                            .first_position = hidden.first_position};
   set_score_options(input, layer);
@@ -193,19 +205,20 @@ void Decoder::ForwardPass::set_rotated_norms(LayerStates& states, const LayerWei
   states.turned_norm = {weights.turned_norm.query_gain.view(), weights.turned_norm.key_gain.view(), epsilon};
 }
 
-/// Like attend_fused(), with the states in memory for the hook and the cache.
-void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size_t layer, const Operand& x,
-                                         const Operand& attended, StateHook* hook, Cache* cache) {
+/// Computes the states of x before RoPE. A layer that reads another layer's keys and values has none of its own.
+LayerStates Decoder::ForwardPass::project_states(const ResidualStream& hidden, std::size_t layer, const Operand& x) {
   const LayerWeights& weights = model.layer(layer);
-  const std::size_t members = hidden.members(), tokens = hidden.tokens(), head_dim = config.head_dim();
+  const AttentionConfig& attention = config.layer[layer].attention;
+  const std::size_t members = hidden.members(), tokens = hidden.tokens(), head_dim = attention.head_dim,
+                    kv_heads = attention.kv_layer ? 0 : attention.kv_heads;
   LayerStates states{.backend = backend,
                      .layer = layer,
                      .first_position = hidden.first_position,
                      .rope = model.rope(layer, hidden.positions),
                      .x = x,
-                     .q = q.states({members, config.query_heads(), tokens, head_dim}),
-                     .k = k.states({members, config.kv_heads(), tokens, head_dim}),
-                     .v = v.states({members, config.kv_heads(), tokens, head_dim})};
+                     .q = q.states({members, attention.query_heads, tokens, head_dim}),
+                     .k = k.states({members, kv_heads, tokens, head_dim}),
+                     .v = v.states({members, kv_heads, tokens, head_dim})};
   project(weights, x, members, [&](std::size_t first, std::size_t count, const BackendView<float, 2>& qkv) {
     backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
                         member_range(states.v, first, count));
@@ -213,15 +226,57 @@ void Decoder::ForwardPass::attend_stored(const ResidualStream& hidden, std::size
   change_states(states, weights);
   set_score_options(states, layer);
   set_rotated_norms(states, weights);
+  return states;
+}
+
+/// Like attend_fused(), with the states in memory for the hook, the cache and the layers that read them.
+void Decoder::ForwardPass::attend_stored(ResidualStream& hidden, std::size_t layer, const Operand& x,
+                                         const Operand& attended, StateHook* hook, Cache* cache) {
+  LayerStates states = project_states(hidden, layer, x);
+  if (config.layer[layer].attention.kv_layer) return attend_shared(hidden, states, attended, cache);
   if (hook != nullptr) hook->before_rope(states);
+  SharedStates shared;
+  if (config.is_read(layer)) shared = shared_states(states);
+  if (cache == nullptr) {
+    rotate_at(states, hidden.first_position);
+    if (hook != nullptr) hook->after_rope(states);
+    if (config.is_read(layer)) shared.k_post = copy_of(backend, BackendView<const float, 4>(states.k));
+  }
+  if (config.is_read(layer)) hidden.shared[layer] = std::make_shared<const SharedStates>(std::move(shared));
   if (cache != nullptr) return cache->layer(layer).attend(states, attended);
-  rotate_at(states, hidden.first_position);
-  if (hook != nullptr) hook->after_rope(states);
+  attend_rows(states, {}, attended);
+}
+
+SharedStates Decoder::ForwardPass::shared_states(const LayerStates& states) const {
+  return {copy_of(backend, BackendView<const float, 4>(states.k)),
+          copy_of(backend, BackendView<const float, 4>(states.v)),
+          {}};
+}
+
+/// Attends to the keys and values of an earlier layer.
+void Decoder::ForwardPass::attend_shared(const ResidualStream& hidden, LayerStates& states, const Operand& attended,
+                                         Cache* cache) {
+  const std::size_t source = *config.layer[states.layer].attention.kv_layer;
+  const auto shared = hidden.shared.find(source);
+  if (shared == hidden.shared.end())
+    throw Error(ErrorCode::kInternal, "Decoder", "layer " + std::to_string(source) + " was not run in this stream");
+  const auto fill = [&](Scratch& memory, const BackendTensor<float, 4>& from) {
+    const BackendView<float, 4> to = memory.states(from.view().shape());
+    backend.copy(to.data(), from.view().data(), from.bytes());
+    return to;
+  };
+  const SharedStates& from = *shared->second;
+  const bool rotated = cache == nullptr && !from.k_post.view().empty();
+  states.k = fill(k, rotated ? from.k_post : from.k);
+  states.v = fill(v, from.v);
+  if (cache != nullptr) return cache->layer(states.layer).attend(states, attended);
+  backend.rope(states.q, states.rope, hidden.first_position, RopeDirection::kForward, {});
+  if (!rotated) backend.rope(states.k, states.rope, hidden.first_position, RopeDirection::kForward, {});
   attend_rows(states, {}, attended);
 }
 
 /// Adds the outputs of the blocks that mix tokens: attention and the recurrent block.
-void Decoder::ForwardPass::mix(const ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache) {
+void Decoder::ForwardPass::mix(ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache) {
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
   const Operand x = normed.operand(residual.extent(0), config.d_model);
@@ -236,12 +291,12 @@ void Decoder::ForwardPass::mix(const ResidualStream& hidden, std::size_t layer, 
 }
 
 /// @param x  the block's input; scratch afterwards
-void Decoder::ForwardPass::attend(const ResidualStream& hidden, std::size_t layer, const Operand& x, StateHook* hook,
+void Decoder::ForwardPass::attend(ResidualStream& hidden, std::size_t layer, const Operand& x, StateHook* hook,
                                   Cache* cache) {
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
-  const std::size_t rows = residual.extent(0);
-  const Operand attended = mixed.operand(rows, config.query_heads() * config.head_dim());
+  const AttentionConfig& attention = config.layer[layer].attention;
+  const Operand attended = mixed.operand(residual.extent(0), attention.query_heads * attention.head_dim);
   if (hook == nullptr && cache == nullptr && !changes_states(layer)) {
     attend_fused(hidden, layer, x, attended);
   } else {
@@ -273,6 +328,11 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
   for (std::size_t first = 0; first < rows; first += kSlabRows) {
     const std::size_t count = std::min(kSlabRows, rows - first);
     const BackendView<float, 2> slab = row_range(residual, first, count);
+    const FeedForwardConfig& block = config.layer[layer].feed_forward;
+    if (block.experts.beside_dense) {
+      feed_forward_beside(slab, layer);
+      continue;
+    }
     Operand x;
     if (arithmetic.parallel_residual) {
       x = operand_rows(backend, normed.operand(rows, config.d_model), first, count);  // attend() has left it there
@@ -280,14 +340,49 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
       x = normed.operand(count, config.d_model);
       normalise(slab, weights.feed_forward_norm, x);
     }
-    const FeedForwardConfig& block = config.layer[layer].feed_forward;
     if (block.is_sparse()) {
-      sparse.add(x, weights.sparse, block.experts, arithmetic.activation, slab);
+      sparse.add(x, x, weights.sparse, block.experts, arithmetic.activation, slab);
       continue;
     }
     const Operand activated = mixed.operand(count, block.d_ff);
     backend.up_projection(x, *weights.mlp.gate_up, arithmetic.activation, activated);
     add_to_residual(activated, *weights.mlp.down, weights.feed_forward_output_norm, slab);
+  }
+}
+
+/// residual += norm(norm(dense block) + norm(experts)), each block with a norm of its input; the router has its own.
+void Decoder::ForwardPass::feed_forward_beside(const BackendView<float, 2>& slab, std::size_t layer) {
+  const LayerWeights& weights = model.layer(layer);
+  const FeedForwardConfig& block = config.layer[layer].feed_forward;
+  const std::size_t count = slab.extent(0), width = config.d_model;
+  const BackendView<float, 2> both = summed.matrix(2 * count, width), sum = row_range(both, 0, count),
+                              experts = row_range(both, count, count);
+  backend.clear(both);
+  const Operand x = normed.operand(count, width), router_input = routed.operand(count, width);
+  normalise(slab, weights.feed_forward_norm, x);
+  const Operand activated = mixed.operand(count, block.d_ff);
+  backend.up_projection(x, *weights.mlp.gate_up, config.arithmetic.activation, activated);
+  add_to_residual(activated, *weights.mlp.down, weights.sparse.dense_output_norm, sum);
+  normalise(slab, weights.sparse.input_norm, x);
+  normalise(slab, weights.sparse.router_norm, router_input);
+  sparse.add(x, router_input, weights.sparse, block.experts, config.arithmetic.activation, experts);
+  backend.rms_norm_add(experts, weights.sparse.output_norm.gain.view(), config.norm_epsilon, sum);
+  backend.rms_norm_add(sum, weights.feed_forward_output_norm.gain.view(), config.norm_epsilon, slab);
+}
+
+/// residual += norm(W (activation(gate residual) ⊙ the layer's own input)).
+void Decoder::ForwardPass::add_layer_input(const ResidualStream& hidden, std::size_t layer) {
+  const LayerInputWeights& weights = model.layer(layer).input;
+  const BackendView<float, 2> residual = as_rows(hidden);
+  const std::size_t tokens = hidden.tokens(), slab = std::max<std::size_t>(1, kSlabRows / tokens) * tokens;
+  for (std::size_t first = 0; first < residual.extent(0); first += slab) {  // whole members
+    const BackendView<float, 2> rows = row_range(residual, first, std::min(slab, residual.extent(0) - first));
+    const Operand x = normed.operand(rows.extent(0), config.d_model),
+                  activated = mixed.operand(rows.extent(0), config.layer_inputs);
+    backend.narrow(rows, x);
+    backend.up_projection(x, *weights.gate, config.arithmetic.activation, activated);
+    backend.multiply(hidden.layer_inputs->view().slice(layer), activated);
+    add_to_residual(activated, *weights.output, weights.norm, rows);
   }
 }
 
@@ -328,6 +423,8 @@ void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_laye
       check_interrupt();
       mix(hidden, hidden.next_layer, hook, cache);
       feed_forward(hidden, hidden.next_layer);
+      if (hidden.layer_inputs != nullptr) add_layer_input(hidden, hidden.next_layer);
+      if (const float scale = model.layer(hidden.next_layer).scale; scale != 1) backend.scale(as_rows(hidden), scale);
       keep_last_rows(hidden, row_range(kept, (hidden.next_layer - first) * members, members));
     }
   } catch (const Error& error) {
@@ -348,8 +445,29 @@ ResidualStream Decoder::embed(std::span<const std::int32_t> tokens, std::size_t 
                         .first_position = first_position,
                         .positions = positions == 0 ? first_position + tokens.size() : positions};
   model_->embed(tokens, hidden.rows.view().slice(0));
+  hidden.layer_inputs = model_->layer_inputs(tokens, hidden.rows.view().slice(0));
   return hidden;
 }
+
+namespace {
+
+BackendTensor<float, 4> repeated(Backend& backend, const BackendTensor<float, 4>& states, std::size_t members) {
+  if (states.view().empty()) return {};
+  std::array<std::size_t, 4> shape = states.view().shape();
+  shape[0] = members;
+  BackendTensor<float, 4> all(backend, shape);
+  for (std::size_t member = 0; member < members; ++member)
+    backend.copy(all.view().slice(member).data(), states.view().data(), states.bytes());
+  return all;
+}
+
+std::shared_ptr<const SharedStates> repeated(Backend& backend, const SharedStates& states, std::size_t members) {
+  return std::make_shared<const SharedStates>(SharedStates{repeated(backend, states.k, members),
+                                                           repeated(backend, states.v, members),
+                                                           repeated(backend, states.k_post, members)});
+}
+
+}  // namespace
 
 ResidualStream Decoder::repeat(const ResidualStream& hidden, std::size_t members) {
   if (hidden.members() != 1 || members == 0) {
@@ -363,6 +481,9 @@ ResidualStream Decoder::repeat(const ResidualStream& hidden, std::size_t members
   for (std::size_t member = 0; member < members; ++member) {
     backend.copy(batch.rows.view().slice(member).data(), hidden.rows.view().data(), hidden.rows.bytes());
   }
+  batch.layer_inputs = hidden.layer_inputs;
+  for (const auto& [layer, states] : hidden.shared)
+    batch.shared[layer] = members == 1 ? states : repeated(backend, *states, members);
   return batch;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -12,7 +13,8 @@
 
 namespace kvs::inline model {
 
-/// Reads or replaces the states of layers during the forward pass.
+/// Reads or replaces the states of layers during the forward pass. A layer that reads another layer's keys and values
+/// is not shown: it reads those that the hook has left.
 class StateHook {
  public:
   virtual ~StateHook() = default;
@@ -22,12 +24,21 @@ class StateHook {
   virtual void after_rope(LayerStates&) {}
 };
 
+/// Keys and values that later layers read, too: [member, kv_head, token, head_dim].
+struct SharedStates {
+  BackendTensor<float, 4> k, v;    // k before RoPE
+  BackendTensor<float, 4> k_post;  // nothing if a cache has rotated the keys
+};
+
 /// The residual stream at a layer boundary. A forward pass can be stopped here, copied, widened to a batch and resumed.
 struct ResidualStream {
   BackendTensor<float, 3> rows;    // [member, token, d_model]
   std::size_t first_position = 0;  // position of token 0
   std::size_t next_layer = 0;      // layers below it are done
   std::size_t positions = 0;       // used by rotations; RoPE's frequencies may depend on it (rope_angles)
+  std::map<std::size_t, std::shared_ptr<const SharedStates>> shared = {};  // [layer] that later layers read
+  /// The inputs that layers have of their own, the same for all members: [layer, token, width]
+  std::shared_ptr<const BackendTensor<float, 3>> layer_inputs = nullptr;
 
   std::size_t members() const noexcept { return rows.view().extent(0); }
   std::size_t tokens() const noexcept { return rows.view().extent(1); }

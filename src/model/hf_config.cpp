@@ -154,6 +154,7 @@ void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& 
   }
   const std::vector<std::size_t> windows = hf_windows(root, row, layers);
   for (std::size_t layer = 0; layer < layers; ++layer) config.layer[layer].attention.window = windows[layer];
+  if (row.layers != nullptr) row.layers->read(root, config);
 }
 
 /// Gives a config without RoPE's parameters those of its class.

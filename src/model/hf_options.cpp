@@ -141,6 +141,7 @@ bool reads(const Architecture& row, std::string_view key) {
   if (key == "use_sliding_window") return is_switched(row.windows);
   if (key.starts_with("no_rope_layer")) return row.unrotated == UnrotatedRule::kListed;
   if (is_expert_key(row, key) || is_recurrence_key(row, key)) return true;
+  if (row.layers != nullptr && std::ranges::find(row.layers->keys, key) != row.layers->keys.end()) return true;
   if (keys.multipliers && std::ranges::find(kMultipliers, key) != kMultipliers.end()) return true;
   for (const std::string_view own :
        {keys.attention_bias, keys.output_bias, keys.mlp_bias, keys.qk_norm, keys.logit_scale, keys.parallel_residual,

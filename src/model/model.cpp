@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/layer_inputs.h"
 #include "model/layer_store.h"
 #include "model/model_tensors.h"
 #include "model/passes_together.h"
@@ -21,7 +22,8 @@ struct Making {
   std::size_t layer = 0;
   std::vector<std::string>* zero = nullptr;  // receives the names of projections whose weights are all zero
   Arithmetic arithmetic = {};
-  float residual_scale = 1;  // multiplies the weights and biases of blocks' outputs
+  float residual_scale = 1;        // multiplies the weights and biases of blocks' outputs
+  std::size_t value_head_dim = 0;  // of values that are normalised; 0: they are not
 };
 
 void multiply(std::span<float> values, float factor) {
@@ -92,10 +94,21 @@ NormWeights make_norm(Backend& backend, const ModelTensors& tensors, NormKind ki
   return norm;
 }
 
-MlpWeights make_mlp(const Making& making, TensorRole gate, TensorRole up, TensorRole down, std::size_t expert = 0) {
+/// @param factor  multiplies the output
+MlpWeights make_mlp(const Making& making, TensorRole gate, TensorRole up, TensorRole down, std::size_t expert = 0,
+                    float factor = 1) {
   const bool gated = is_of_expert(gate) || making.tensors.has(gate, making.layer);
   return {gated ? make_fused(making, std::array{gate, up}, 1, expert) : make_fused(making, std::array{up}, 1, expert),
-          make_fused(making, std::array{down}, making.residual_scale, expert)};
+          make_fused(making, std::array{down}, making.residual_scale * factor, expert)};
+}
+
+/// Returns the values of a vector that a layer may lack.
+std::vector<float> vector_of(const Making& making, TensorRole role) {
+  return making.tensors.has(role, making.layer) ? making.tensors.vector(role, making.layer) : std::vector<float>();
+}
+
+NormWeights make_norm(const Making& making, TensorRole role, float factor = 1) {
+  return make_norm(making.backend, making.tensors, making.arithmetic.norm, role, making.layer, factor);
 }
 
 TurnedNorm make_turned_norm(const Making& making) {
@@ -113,8 +126,15 @@ ExpertWeights make_experts(const Making& making) {
   ExpertWeights weights;
   weights.router = make_fused(router, std::array{kRouter});
   if (tensors.has(kRouterBias, making.layer)) weights.router_bias = tensors.vector(kRouterBias, making.layer);
+  const std::vector<float> scales = vector_of(making, kExpertScale);
   for (std::size_t expert = 0; expert < tensors.experts(making.layer); ++expert)
-    weights.experts.push_back(make_mlp(making, kExpertGate, kExpertUp, kExpertDown, expert));
+    weights.experts.push_back(
+        make_mlp(making, kExpertGate, kExpertUp, kExpertDown, expert, scales.empty() ? 1 : scales[expert]));
+  const auto channels = static_cast<float>(weights.router->columns());
+  weights.router_norm = make_norm(making, kRouterNorm, 1 / std::sqrt(channels));
+  weights.input_norm = make_norm(making, kExpertsInputNorm);
+  weights.output_norm = make_norm(making, kExpertsOutputNorm);
+  weights.dense_output_norm = make_norm(making, kDenseOutputNorm);
   if (tensors.has(kSharedDown, making.layer)) weights.shared = make_mlp(making, kSharedGate, kSharedUp, kSharedDown);
   if (tensors.has(kSharedScale, making.layer)) weights.shared_scale = make_fused(router, std::array{kSharedScale});
   return weights;
@@ -146,12 +166,18 @@ RecurrenceWeights make_recurrence(const Making& making) {
           make_fused(making, std::array{kMixerOutput}, making.residual_scale)};
 }
 
+/// Without keys a layer reads another layer's; without values they come from the keys' rows.
+std::unique_ptr<Weight> make_qkv(const Making& making) {
+  using enum TensorRole;
+  if (!making.tensors.has(kKey, making.layer)) return make_fused(making, std::array{kQuery});
+  const bool one_row = !making.tensors.has(kValue, making.layer);
+  return make_fused(making, std::array{kQuery, kKey, one_row ? kKey : kValue});
+}
+
 LayerWeights make_layer(const Making& making) {
   using enum TensorRole;
   LayerWeights weights;
-  const auto norm = [&](TensorRole role) {
-    return make_norm(making.backend, making.tensors, making.arithmetic.norm, role, making.layer);
-  };
+  const auto norm = [&](TensorRole role) { return make_norm(making, role); };
   weights.attention_norm = norm(kAttentionNorm);
   weights.feed_forward_norm = norm(kFeedForwardNorm);
   weights.query_norm = norm(kQueryNorm);
@@ -162,15 +188,19 @@ LayerWeights make_layer(const Making& making) {
   if (making.tensors.has(kSinks, making.layer))
     weights.sinks = make_vector(making.backend, making.tensors.vector(kSinks, making.layer));
   if (making.tensors.has(kOutput, making.layer)) {
-    weights.qkv = make_fused(making, std::array{kQuery, kKey, kValue});
+    weights.qkv = make_qkv(making);
     weights.output = make_fused(making, std::array{kOutput}, making.residual_scale);
   }
+  if (making.value_head_dim > 0)
+    weights.value_norm.gain = make_vector(making.backend, std::vector<float>(making.value_head_dim, 1.0F));
   if (making.tensors.has(kOutputGate, making.layer)) weights.output_gate = make_fused(making, std::array{kOutputGate});
   if (making.tensors.has(kMixerOutput, making.layer)) weights.recurrence = make_recurrence(making);
-  if (making.tensors.experts(making.layer) > 0)
-    weights.sparse = make_experts(making);
-  else
-    weights.mlp = make_mlp(making, kGate, kUp, kDown);
+  if (making.tensors.experts(making.layer) > 0) weights.sparse = make_experts(making);
+  if (making.tensors.has(kDown, making.layer)) weights.mlp = make_mlp(making, kGate, kUp, kDown);
+  if (making.tensors.has(kInputGate, making.layer))
+    weights.input = {make_fused(making, std::array{kInputGate}), make_fused(making, std::array{kInputOutput}),
+                     norm(kInputOutputNorm)};
+  if (const std::vector<float> scale = vector_of(making, kLayerScale); !scale.empty()) weights.scale = scale.front();
   return weights;
 }
 
@@ -202,11 +232,13 @@ constexpr std::size_t kFirstPositions = 1024;  // of the RoPE table
 std::size_t LayerWeights::bytes() const noexcept {
   return attention_norm.bytes() + feed_forward_norm.bytes() + query_norm.bytes() + key_norm.bytes() +
          turned_norm.bytes() + sinks.bytes() + attention_output_norm.bytes() + feed_forward_output_norm.bytes() +
-         bytes_of(qkv) + bytes_of(output) + bytes_of(output_gate) + recurrence.bytes() + mlp.bytes() + sparse.bytes();
+         bytes_of(qkv) + bytes_of(output) + bytes_of(output_gate) + value_norm.bytes() + recurrence.bytes() +
+         mlp.bytes() + sparse.bytes() + input.bytes();
 }
 
 std::size_t ExpertWeights::bytes() const noexcept {
-  std::size_t sum = shared.bytes() + bytes_of(router) + bytes_of(shared_scale);
+  std::size_t sum = router_norm.bytes() + input_norm.bytes() + output_norm.bytes() + dense_output_norm.bytes() +
+                    shared.bytes() + bytes_of(router) + bytes_of(shared_scale);
   for (const MlpWeights& expert : experts) sum += expert.bytes();
   return sum;
 }
@@ -273,6 +305,9 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
     throw Error(ErrorCode::kUnsupported, config_.name,
                 "found " + part + ", which runs on the CPU only; expected --device cpu");
   const ModelTensors& tensors = source.tensors();
+  if ((config_.layer_inputs > 0 || tensors.has(TensorRole::kLayerScale)) && backend.device() != "cpu")
+    throw Error(ErrorCode::kUnsupported, config_.name,
+                "found layers with inputs or scales of their own, which run on the CPU only; expected --device cpu");
   embedding_ = std::make_unique<Embedding>(backend, tensors.rows(TensorRole::kEmbedding));
   final_norm_ = make_norm(backend, tensors, config_.arithmetic.norm, TensorRole::kFinalNorm, 0, config_.logit_scale);
   if (config_.tied_head) {
@@ -285,18 +320,21 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
   } else {
     head_ = make_fused({.backend = backend, .tensors = tensors}, std::array{TensorRole::kHead});
   }
+  if (config_.layer_inputs > 0) layer_inputs_ = std::make_unique<LayerInputs>(tensors, config_, backend);
   const std::size_t room = budget == 0 ? room_for_weights(backend) : budget - std::min(budget, head_->bytes());
   std::vector<double> values;
   for (std::size_t layer = 0; layer < config_.layers(); ++layer) values.push_back(layer_values(config_, layer));
   layers_ = std::make_unique<LayerStore>(
       backend, values,
       [this, &tensors](Backend& memory, std::size_t layer) {
-        LayerWeights weights = make_layer({.backend = memory,
-                                           .tensors = tensors,
-                                           .layer = layer,
-                                           .zero = loaded_ ? nullptr : &zero_projections_,
-                                           .arithmetic = config_.arithmetic,
-                                           .residual_scale = config_.residual_scale});
+        LayerWeights weights =
+            make_layer({.backend = memory,
+                        .tensors = tensors,
+                        .layer = layer,
+                        .zero = loaded_ ? nullptr : &zero_projections_,
+                        .arithmetic = config_.arithmetic,
+                        .residual_scale = config_.residual_scale,
+                        .value_head_dim = config_.arithmetic.value_norm ? config_.layer[layer].attention.head_dim : 0});
         tensors.check_unchanged();
         return weights;
       },
@@ -309,6 +347,11 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
 }
 
 Model::~Model() = default;
+
+std::shared_ptr<const BackendTensor<float, 3>> Model::layer_inputs(std::span<const std::int32_t> tokens,
+                                                                   BackendView<const float, 2> embedded) const {
+  return layer_inputs_ == nullptr ? nullptr : layer_inputs_->of(tokens, embedded);
+}
 
 const LayerWeights& Model::layer(std::size_t index) const { return layers_->at(index); }
 const WeightPlacement& Model::placement() const noexcept { return layers_->placement(); }

@@ -16,6 +16,7 @@
 
 namespace kvs::inline model {
 
+class LayerInputs;             // model/layer_inputs.h
 class LayerStore;              // model/layer_store.h
 class ModelTensors;            // model/model_tensors.h
 enum class ModelFormat : int;  // also model/model_tensors.h
@@ -50,6 +51,8 @@ struct ExpertWeights {
   std::vector<MlpWeights> experts;       // empty: the block is dense
   MlpWeights shared;                     // nothing: no shared expert
   std::unique_ptr<Weight> shared_scale;  // [1, d_model]; nullptr: the shared expert's output is not scaled
+  // ExpertsConfig::beside_dense: gains of the router's and the experts' inputs and of both blocks' outputs, [d_model].
+  NormWeights router_norm, input_norm, output_norm, dense_output_norm;
 
   std::size_t bytes() const noexcept;
 };
@@ -69,10 +72,20 @@ struct RecurrenceWeights {
   }
 };
 
+/// What adds a layer's own input to the residual stream (ModelConfig::layer_inputs).
+struct LayerInputWeights {
+  std::unique_ptr<Weight> gate;    // [width, d_model]
+  std::unique_ptr<Weight> output;  // [d_model, width]
+  NormWeights norm;                // of the output, [d_model]
+
+  std::size_t bytes() const noexcept { return gate == nullptr ? 0 : gate->bytes() + output->bytes() + norm.bytes(); }
+};
+
 struct LayerWeights {
   NormWeights attention_norm, feed_forward_norm;                // [d_model], of the blocks' inputs
   NormWeights query_norm, key_norm;                             // [head_dim] or [heads · head_dim]
   TurnedNorm turned_norm;                                       // if QkNorm follows RoPE
+  NormWeights value_norm;                                       // gains of 1, [head_dim]
   NormWeights attention_output_norm, feed_forward_output_norm;  // [d_model]
   std::unique_ptr<Weight> qkv;          // rows: q heads, k heads, v heads, rotate-half channel order
   std::unique_ptr<Weight> output;       // [d_model, query_heads · head_dim]
@@ -81,6 +94,8 @@ struct LayerWeights {
   BackendTensor<float, 1> sinks;  // [query_head], or empty
   MlpWeights mlp;                 // of a dense block
   ExpertWeights sparse;           // of a sparse block
+  LayerInputWeights input;        // nothing: the layer has no input of its own
+  float scale = 1;                // multiplies the residual stream after the layer
 
   std::size_t bytes() const noexcept;  // backend memory held
 };
@@ -156,6 +171,11 @@ class Model {
   /// what depends on the length). The views are valid until a call for the same kind of layer with more tokens or other
   /// angles.
   RopeTable rope(std::size_t layer, std::size_t tokens) const;
+  /// Returns the inputs that layers have of their own, [layer, token, width]; nothing if the model has none. Their
+  /// embeddings are read from the model's files: the source must outlive the model.
+  /// @param embedded  embed()'s result. @throws Error like embed()
+  std::shared_ptr<const BackendTensor<float, 3>> layer_inputs(std::span<const std::int32_t> tokens,
+                                                              BackendView<const float, 2> embedded) const;
   /// Writes embeddings to `out` [token, d_model], scaled if the architecture scales them. @throws Error kInput if an id
   /// is outside the vocabulary.
   void embed(std::span<const std::int32_t> tokens, BackendView<float, 2> out) const;
@@ -174,6 +194,7 @@ class Model {
   NormWeights final_norm_;
   struct Embedding;
   std::unique_ptr<Embedding> embedding_;
+  std::unique_ptr<LayerInputs> layer_inputs_;  // nullptr: the model has none
   struct Rope {
     RopeMemory memory;
     std::size_t length_class = 0;

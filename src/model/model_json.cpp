@@ -1,9 +1,28 @@
 #include "model/model_json.h"
 
+#include <algorithm>
+
 #include "model/rope_angles.h"
 #include "model/rope_json.h"
 
 namespace kvs::inline model {
+
+LayerSizes sizes_of(const ModelConfig& model, std::size_t AttentionConfig::*size) {
+  std::vector<std::size_t> values;
+  bool equal = true;
+  for (const LayerConfig& layer : model.layer) {
+    values.push_back(layer.has_cache() ? layer.attention.*size : 0);
+    equal = equal && (!layer.has_cache() || values.back() == model.first_attention().*size);
+  }
+  return equal ? LayerSizes(model.first_attention().*size) : LayerSizes(std::move(values));
+}
+
+LayerSizes rotary_sizes_of(const ModelConfig& model) {
+  std::vector<std::size_t> values;
+  for (const RopeParameters& rope : model.ropes) values.push_back(rope.rotary_dim);
+  const bool equal = std::ranges::all_of(values, [&](std::size_t value) { return value == values.front(); });
+  return equal ? LayerSizes(model.rotary_dim()) : LayerSizes(std::move(values));
+}
 
 ModelRecord model_record(const ModelConfig& model, const std::string& sha256, std::uint64_t window) {
   const RopeParameters& first = model.ropes.front();
@@ -11,13 +30,14 @@ ModelRecord model_record(const ModelConfig& model, const std::string& sha256, st
                      .sha256 = sha256,
                      .architecture = model.architecture,
                      .layers = model.layers(),
-                     .query_heads = model.query_heads(),
-                     .kv_heads = model.kv_heads(),
-                     .head_dim = model.head_dim(),
+                     .query_heads = sizes_of(model, &AttentionConfig::query_heads),
+                     .kv_heads = sizes_of(model, &AttentionConfig::kv_heads),
+                     .head_dim = sizes_of(model, &AttentionConfig::head_dim),
                      .rope = {.theta = first.theta,
                               .scaling = rope_scaling_json(first.scaling),
                               .rotary_dim = first.rotary_dim,
                               .window = window}};
+  if (const auto without = model.layers_without_cache(); !without.empty()) record.layers_without_cache = without;
   if (model.ropes.size() > 1) record.rope.kinds = ropes_json(model.ropes);
   for (const RopeParameters& rope : model.ropes) {
     RopeAngles angles = rope_angles(rope, window);

@@ -58,6 +58,9 @@ std::string skipped_note(std::size_t count, std::span<const std::string_view> pa
 
 /// Returns true if a name is that of one expert's or one head's tensor.
 bool holds_each(std::string_view name) { return name.find("{}") != name.rfind("{}"); }
+bool is_of_input(TensorRole role) {
+  return role >= TensorRole::kInputEmbedding && role <= TensorRole::kInputOutputNorm;
+}
 
 /// Returns true if the files hold the last tensor of ExpertRules::stacked.
 bool holds_stacked_experts(const TensorArchive& archive, ModelFormat format, const ParsedConfig& parsed) {
@@ -79,6 +82,9 @@ bool is_norm(TensorRole role) {
     case TensorRole::kAttentionOutputNorm:
     case TensorRole::kFeedForwardNorm:
     case TensorRole::kFeedForwardOutputNorm:
+    case TensorRole::kDenseOutputNorm:
+    case TensorRole::kExpertsInputNorm:
+    case TensorRole::kExpertsOutputNorm:
       return true;
     default:
       return false;
@@ -128,11 +134,24 @@ void ModelTensors::fail_missing(const Missing& missing) const {
 
 bool ModelTensors::needed(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed) const noexcept {
   if (name_in(spec, format_).empty()) return false;
+  const AttentionConfig& attention = parsed.config.layer[layer].attention;
+  const bool normalises = parsed.config.arithmetic.qk_norm != QkNorm::kNone;
   if (is_shared(spec.role) && parsed.config.layer[layer].feed_forward.experts.shared_d_ff == 0) return false;
-  if (spec.role == TensorRole::kQueryNorm || spec.role == TensorRole::kKeyNorm)
-    return parsed.config.arithmetic.qk_norm != QkNorm::kNone;
   if (spec.sequential_only && parsed.config.arithmetic.parallel_residual) return false;
-  return spec.role != TensorRole::kHead || !parsed.config.tied_head || spec.bias != BiasGroup::kNone;
+  switch (spec.role) {
+    case TensorRole::kQueryNorm:
+      return normalises;
+    case TensorRole::kKeyNorm:
+      return normalises && !attention.kv_layer;
+    case TensorRole::kKey:
+      return !attention.kv_layer;
+    case TensorRole::kValue:
+      return !attention.kv_layer && !attention.one_row;
+    case TensorRole::kHead:
+      return !parsed.config.tied_head || spec.bias != BiasGroup::kNone;
+    default:
+      return !is_of_input(spec.role) || parsed.config.layer_inputs > 0;
+  }
 }
 
 void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed,

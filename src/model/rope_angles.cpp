@@ -69,6 +69,11 @@ std::vector<double> yarn_frequencies(const RopeParameters& rope) {
   return frequencies;
 }
 
+/// Source: Transformers' _compute_proportional_rope_parameters.
+std::size_t turning_chunks(const RopeParameters& rope) {
+  return static_cast<std::size_t>(rope.scaling.share * static_cast<double>(rope.rotary_dim) / 2);
+}
+
 float scaled_frequency(const RopeParameters& rope, double base, std::size_t chunk, bool beyond) {
   const RopeScaling& scaling = rope.scaling;
   const float inverse = inverse_frequency(base, chunk, rope.rotary_dim), frequency = 1.0F / inverse;
@@ -79,6 +84,8 @@ float scaled_frequency(const RopeParameters& rope, double base, std::size_t chun
       return llama3_frequency(frequency, scaling);
     case RopeScaling::Type::kFactors:
       return frequency / scaling.factors[chunk];
+    case RopeScaling::Type::kProportional:
+      return chunk < turning_chunks(rope) ? frequency / static_cast<float>(scaling.factor) : 0;
     case RopeScaling::Type::kNone:
       return 0;
     case RopeScaling::Type::kLongRope:

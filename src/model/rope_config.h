@@ -22,6 +22,7 @@ struct RopeDefaults {
   /// Gemma 3: base of the RoPE of layers with a window, without scaling; 0: all layers use the same RoPE.
   double window_theta = 0;
   std::string_view window_theta_key = "rope_local_base_freq";  // config.json key of window_theta
+  double proportional_share = 0;  // Gemma 4: of the chunks that rotate in full layers, if no scaling is stated
   /// config.json key of the share of a head's channels that are rotated; empty: Transformers always rotates whole
   /// heads, so another share in a config is refused.
   std::string_view share_key = "";

@@ -73,7 +73,8 @@ RopeScalingContext scaling_context(const JsonCursor& root, const RopeDefaults& d
   RopeScalingContext context{.chunks = rope.chunks(),
                              .context = static_cast<double>(config.context),
                              .original_context = defaults.original_context,
-                             .su_is_longrope = defaults.su_is_longrope};
+                             .su_is_longrope = defaults.su_is_longrope,
+                             .proportional = defaults.proportional_share > 0};
   constexpr std::string_view kOriginal = "original_max_position_embeddings";
   if (root.has(kOriginal)) context.original_context = root.at(kOriginal).positive_f32();
   return context;
@@ -141,6 +142,13 @@ void refuse_passed_over(const JsonCursor& root, const JsonCursor& scaling) {
     refuse("found the key type, which Transformers 5 passes over in this architecture; expected rope_type");
 }
 
+/// Returns the channels of the heads of the first layer with or without a window, or of the first layer.
+std::size_t head_dim_of(const ModelConfig& config, bool windowed) {
+  const auto found = std::ranges::find_if(
+      config.layer, [&](const LayerConfig& layer) { return (layer.attention.window != 0) == windowed; });
+  return (found == config.layer.end() ? config.layer.front() : *found).attention.head_dim;
+}
+
 /// For n channels with n odd, Transformers computes (n + 1) / 2 frequencies base^(−2c / n) and rotates n + 1 channels.
 /// This equals a rotary part of n + 1 channels with the base base^((n + 1) / n).
 void complete_pair(const JsonCursor& scaling, RopeParameters& rope, std::vector<std::string>& notes) {
@@ -206,10 +214,15 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
   RopeParameters local{.theta = defaults.window_theta, .rotary_dim = rope.rotary_dim};
   const std::string_view key = defaults.window_theta_key;
   if (!key.empty() && root.has(key)) local.theta = root.at(key).positive_f32();
+  if (defaults.proportional_share > 0) {
+    rope.rotary_dim = head_dim_of(config, false);
+    local.rotary_dim = head_dim_of(config, true);
+    rope.scaling = {.type = RopeScaling::Type::kProportional, .share = defaults.proportional_share};
+  }
   if (per_layer_type(scaling)) {
-    rope = parse_nested(scaling, kFull, rope.theta, context, rope.rotary_dim);
-    local = parse_nested(scaling, kSliding, local.theta, context, rope.rotary_dim);
-  } else {
+    if (scaling.has(kFull)) rope = parse_nested(scaling, kFull, rope.theta, context, rope.rotary_dim);
+    local = parse_nested(scaling, kSliding, local.theta, context, local.rotary_dim);
+  } else if (!scaling.is_null()) {
     rope.scaling = parse_rope_scaling(scaling, context);
   }
   set_window_rope(config, rope, local);

@@ -90,6 +90,14 @@ RopeScaling parse_longrope(const JsonCursor& rope, const RopeScalingContext& con
   return scaling;
 }
 
+RopeScaling parse_proportional(const JsonCursor& rope) {
+  RopeScaling scaling{.type = Type::kProportional};
+  scaling.factor = rope_number_or(rope, "factor", 1);
+  scaling.share = rope_number_or(rope, "partial_rotary_factor", 1);
+  if (scaling.share > 1) rope.at("partial_rotary_factor").fail("a share of a head's chunks, at most 1");
+  return scaling;
+}
+
 }  // namespace
 
 RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext& context) {
@@ -104,6 +112,7 @@ RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext&
   const std::string& type = rope.at(key).string();
   if (context.su_is_longrope && (type == "su" || type == "yarn")) return parse_longrope(rope, context);
   if (type == "default") return {};
+  if (type == "proportional" && (context.proportional || context.inside)) return parse_proportional(rope);
   if (type == "linear") return {.type = Type::kLinear, .factor = rope.at("factor").positive_f32()};
   if (type == "dynamic") {
     if (context.chunks < 2) rope.at(key).fail("a type other than dynamic for heads of a single RoPE chunk");
@@ -152,6 +161,8 @@ Json rope_scaling_json(const RopeScaling& scaling) {
               {"long_factor", scaling.long_factors},
               {"original_max_position_embeddings", scaling.original_context},
               {"attention_factor", scaling.attention_factor}};
+    case Type::kProportional:
+      return {{"rope_type", "proportional"}, {"factor", scaling.factor}, {"partial_rotary_factor", scaling.share}};
     case Type::kNone:
       return {{"rope_type", "none"}};
     case Type::kFactors:
@@ -177,9 +188,7 @@ std::vector<RopeParameters> ropes_from_json(const JsonCursor& list) {
     RopeParameters& rope = ropes.emplace_back();
     rope.theta = object.at("theta").positive_f32();
     rope.rotary_dim = static_cast<std::size_t>(object.at("rotary_dim").unsigned_integer(kMaxRotaryDim));
-    if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0 || rope.rotary_dim != ropes.front().rotary_dim) {
-      object.at("rotary_dim").fail("an even number above 0, the same for all kinds");
-    }
+    if (rope.rotary_dim == 0 || rope.rotary_dim % 2 != 0) object.at("rotary_dim").fail("an even number above 0");
     // The context is stored in the scaling itself, so values outside are not needed.
     rope.scaling = parse_rope_scaling(object.at("scaling"), {.chunks = rope.chunks(), .context = 1, .inside = true});
   }

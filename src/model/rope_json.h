@@ -18,6 +18,7 @@ struct RopeScalingContext {
   double context;               // max_position_embeddings
   double original_context = 0;  // original_max_position_embeddings outside the scaling; 0: missing
   bool su_is_longrope = false;  // Phi-3: "su" and "yarn" are old names of longrope
+  bool proportional = false;    // the family knows this type
   bool inside = false;          // written by rope_scaling_json(): the context of dynamic is in the object itself
 };
 

@@ -7,11 +7,11 @@
 
 namespace kvs::inline model {
 
-void SparseBlock::add(const Operand& x, const ExpertWeights& weights, const ExpertsConfig& experts,
-                      Activation activation, const BackendView<float, 2>& sum) {
-  const std::vector<ExpertTokens> routed = route(experts, logits(x, *weights.router), weights.router_bias);
-  for (std::size_t expert = 0; expert < routed.size(); ++expert) {
-    const ExpertTokens& tokens = routed[expert];
+void SparseBlock::add(const Operand& x, const Operand& routed, const ExpertWeights& weights,
+                      const ExpertsConfig& experts, Activation activation, const BackendView<float, 2>& sum) {
+  const std::vector<ExpertTokens> chosen = route(experts, logits(routed, *weights.router), weights.router_bias);
+  for (std::size_t expert = 0; expert < chosen.size(); ++expert) {
+    const ExpertTokens& tokens = chosen[expert];
     if (tokens.rows.empty()) continue;
     const BackendView<float, 2> gathered = gathered_.matrix(tokens.rows.size(), x.columns);
     backend_->gather(x, tokens.rows, 1, gathered);

@@ -12,9 +12,9 @@ class SparseBlock {
   explicit SparseBlock(Backend& backend)
       : backend_(&backend), gathered_(backend), x_(backend), activated_(backend), out_(backend) {}
 
-  /// Adds the block's output for `x` to `sum`. x: the normalised input; sum: [row, d_model].
-  void add(const Operand& x, const ExpertWeights& weights, const ExpertsConfig& experts, Activation activation,
-           const BackendView<float, 2>& sum);
+  /// Adds the block's output for `x` to `sum`. x: the normalised input; routed: the router's; sum: [row, d_model].
+  void add(const Operand& x, const Operand& routed, const ExpertWeights& weights, const ExpertsConfig& experts,
+           Activation activation, const BackendView<float, 2>& sum);
 
  private:
   BackendView<float, 2> run(const Operand& x, const MlpWeights& mlp, Activation activation,

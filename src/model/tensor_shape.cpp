@@ -64,6 +64,12 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
       return {mixer.kernel, "taps of the convolution"};
     case TensorAxis::kMixerHeadDim:
       return {mixer.value_head_dim, "value head size of the recurrent block"};
+    case TensorAxis::kLayerInput:
+      return {config.layer_inputs, "hidden_size_per_layer_input"};
+    case TensorAxis::kLayerInputs:
+      return {config.layer_inputs * config.layers(), "hidden_size_per_layer_input x num_hidden_layers"};
+    case TensorAxis::kInputVocabulary:
+      return {config.layer_input_vocabulary, "vocab_size_per_layer_input"};
     case TensorAxis::kNone:
       break;
   }
@@ -99,7 +105,8 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   if (expected.size() == 1 && shape.size() == 2 && shape[0] == 1) expected.insert(expected.begin(), {1, "1"});
   if (parts.front().role == TensorRole::kMixerTaps && shape.size() == 3)
     expected.insert(expected.begin() + 1, {1, "1"});
-  if (parts.front().rows == TensorAxis::kOne && shape.size() == 1) expected.erase(expected.begin());
+  if (parts.front().rows == TensorAxis::kOne && shape.size() == 1 && expected.size() == 2)
+    expected.erase(expected.begin());
   const bool fits = std::ranges::equal(shape, expected, {}, {}, &Extent::size);
   if (!fits) {
     std::vector<std::uint64_t> sizes;

@@ -9,31 +9,42 @@ std::size_t widest_network(const FeedForwardConfig& block) {
   return block.is_sparse() ? std::max(block.experts.d_ff, block.experts.shared_d_ff) : block.d_ff;
 }
 
+/// Returns the rows of the projections of queries, keys and values, and of the transposed output projection.
+std::size_t projected_rows(const AttentionConfig& attention) {
+  const std::size_t of_keys = attention.kv_layer ? 0 : attention.one_row ? 1 : 2;
+  return (2 * attention.query_heads + of_keys * attention.kv_heads) * attention.head_dim;
+}
+
 }  // namespace
 
+std::size_t mixed_channels(const ModelConfig& model) {
+  std::size_t channels = 0;
+  for (const LayerConfig& layer : model.layer) channels += layer.attention.query_heads * layer.attention.head_dim;
+  return channels;
+}
+
 double layer_values(const ModelConfig& model, std::size_t layer) {
-  const AttentionConfig& attention = model.layer[layer].attention;
   const FeedForwardConfig& feed_forward = model.layer[layer].feed_forward;
   const DeltaNetConfig& delta = model.layer[layer].delta_net;
-  const std::size_t rows = (2 * attention.query_heads + 2 * attention.kv_heads) * attention.head_dim +
-                           2 * delta.key_heads * delta.key_head_dim + 3 * delta.value_heads * delta.value_head_dim;
+  const std::size_t rows = projected_rows(model.layer[layer].attention) + 2 * delta.key_heads * delta.key_head_dim +
+                           3 * delta.value_heads * delta.value_head_dim;
   const ExpertsConfig& experts = feed_forward.experts;
-  const std::size_t width =
-      feed_forward.is_sparse() ? experts.count * experts.d_ff + experts.shared_d_ff : feed_forward.d_ff;
+  const std::size_t dense = feed_forward.is_sparse() && !experts.beside_dense ? 0 : feed_forward.d_ff,
+                    width = dense + experts.count * experts.d_ff + experts.shared_d_ff;
   const std::size_t matrices = model.arithmetic.gated ? 3 : 2;
   return static_cast<double>(model.d_model) * static_cast<double>(rows + matrices * width + experts.count);
 }
 
 double layer_products(const ModelConfig& model) {
-  const std::size_t rows = (2 * model.query_heads() + 2 * model.kv_heads()) * model.head_dim();
-  std::size_t active = 0, routers = 0;  // of all layers
+  std::size_t rows = 0, active = 0, routers = 0;  // of all layers
   for (const LayerConfig& layer : model.layer) {
+    rows += projected_rows(layer.attention);
     active += layer.feed_forward.active_d_ff();
     routers += layer.feed_forward.experts.count;
   }
   const auto mean = [&](std::size_t sum) { return static_cast<double>(sum) / static_cast<double>(model.layers()); };
   const double width = (model.arithmetic.gated ? 3 : 2) * mean(active) + mean(routers);
-  return static_cast<double>(model.d_model) * (static_cast<double>(rows) + width);
+  return static_cast<double>(model.d_model) * (mean(rows) + width);
 }
 
 double products_per_token(const ModelConfig& model) {
@@ -42,7 +53,7 @@ double products_per_token(const ModelConfig& model) {
 }
 
 double layer_flops(const ModelConfig& c, double tokens, double past) {
-  const auto width = static_cast<double>(c.query_heads() * c.head_dim());
+  const double width = static_cast<double>(mixed_channels(c)) / static_cast<double>(c.layers());
   // Scores and their product with V: a multiply-add each per pair; of the new tokens among themselves, the causal half.
   return 2 * layer_products(c) * tokens + 4 * width * tokens * (past + tokens / 2);
 }
@@ -58,11 +69,14 @@ double forward_flops(const ModelConfig& c, double tokens) {
 double pass_memory(const ModelConfig& c, double weight_bytes, std::size_t tokens) {
   // Residual stream, normed input, fused qkv with its head-major copy, gate and up with their product. Experts: at most
   // all tokens go through one, with copies of its input and its output.
-  std::size_t width = 0;
-  for (const LayerConfig& layer : c.layer) width = std::max(width, widest_network(layer.feed_forward));
+  std::size_t width = 0, states = 0;
+  for (const LayerConfig& layer : c.layer) {
+    const AttentionConfig& attention = layer.attention;
+    width = std::max(width, widest_network(layer.feed_forward));
+    states = std::max(states, (attention.query_heads + 2 * attention.kv_heads) * attention.head_dim);
+  }
   const std::size_t copies = c.has_experts() ? 3 : 0;
-  const std::size_t row =
-      (2 + copies) * c.d_model + 2 * (c.query_heads() + 2 * c.kv_heads()) * c.head_dim() + 3 * width;
+  const std::size_t row = (2 + copies) * c.d_model + 2 * states + 3 * width;
   return weight_bytes + static_cast<double>(tokens * row * sizeof(float));
 }
 

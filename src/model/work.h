@@ -8,13 +8,15 @@ namespace kvs::inline model {
 
 // FLOPs and memory of forward passes, from a model's shapes alone.
 
+/// Returns the channels of all query heads of all layers.
+std::size_t mixed_channels(const ModelConfig& model);
 /// Returns the number of weights of a layer's matrices.
 double layer_values(const ModelConfig& model, std::size_t layer);
-/// Returns the multiply-adds of a token in a layer's matrices.
+/// Returns the multiply-adds of a token in a layer's matrices, a mean over layers.
 double layer_products(const ModelConfig& model);
 /// Returns the multiply-adds of a token in all layers' matrices and the language-model head.
 double products_per_token(const ModelConfig& model);
-/// FLOPs of one layer, and of the language-model head, for `tokens` new tokens after `past` others.
+/// FLOPs of one layer, a mean over layers, and of the language-model head, for `tokens` new tokens after `past` others.
 double layer_flops(const ModelConfig& model, double tokens, double past = 0);
 double head_flops(const ModelConfig& model, double tokens);
 /// FLOPs of a forward pass, with the head, over `tokens` tokens of one sequence.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/json_fields.h"
+#include "io/layer_sizes.h"
 
 namespace kvs::inline results {
 
@@ -13,7 +14,9 @@ namespace kvs::inline results {
 struct CostResult {
   struct Geometry {
     std::string name;
-    std::size_t layers = 0, d_model = 0, d_ff = 0, query_heads = 0, kv_heads = 0, head_dim = 0, vocabulary = 0;
+    std::size_t layers = 0, d_model = 0, d_ff = 0;
+    LayerSizes query_heads = {}, kv_heads = {}, head_dim = {};  // of the layers with a KV cache
+    std::size_t vocabulary = 0;
     static void fields(auto& of, auto&& field) {
       field("name", of.name)("layers", of.layers)("d_model", of.d_model)("d_ff", of.d_ff)(
           "query_heads", of.query_heads)("kv_heads", of.kv_heads)("head_dim", of.head_dim)("vocabulary", of.vocabulary);

@@ -1,5 +1,7 @@
 #include "results/head.h"
 
+#include <utility>
+
 namespace kvs::inline results {
 
 void ModelRecord::check(const ModelRecord& model, const JsonCursor& json) {
@@ -8,9 +10,12 @@ void ModelRecord::check(const ModelRecord& model, const JsonCursor& json) {
     if (size > kMaxSize) json.at(name).fail("at most " + std::to_string(kMaxSize));
   };
   check_size("layers", model.layers);
-  check_size("query_heads", model.query_heads);
-  check_size("kv_heads", model.kv_heads);
-  check_size("head_dim", model.head_dim);
+  for (const auto& [name, sizes] : {std::pair("query_heads", &model.query_heads),
+                                    std::pair("kv_heads", &model.kv_heads), std::pair("head_dim", &model.head_dim)}) {
+    check_size(name, sizes->most());
+    if (sizes->is_list() && sizes->values().size() != model.layers)
+      json.at(name).fail("a number, or one for each of " + std::to_string(model.layers) + " layers");
+  }
 }
 
 }  // namespace kvs::inline results

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "io/json_fields.h"
+#include "io/layer_sizes.h"
 
 namespace kvs::inline results {
 
@@ -31,12 +33,19 @@ struct ModelRecord {
     }
   };
   std::string name = {}, sha256 = {}, architecture = {};
-  std::size_t layers = 0, query_heads = 0, kv_heads = 0, head_dim = 0;
+  std::size_t layers = 0;
+  LayerSizes query_heads = {}, kv_heads = {}, head_dim = {};          // of the layers with a KV cache
+  std::optional<std::vector<std::size_t>> layers_without_cache = {};  // absent: every layer has a KV cache
   Rope rope = {};
 
   static void fields(auto& model, auto&& field) {
     field("name", model.name)("sha256", model.sha256)("architecture", model.architecture)("layers", model.layers)(
-        "query_heads", model.query_heads)("kv_heads", model.kv_heads)("head_dim", model.head_dim)("rope", model.rope);
+        "query_heads", model.query_heads)("kv_heads", model.kv_heads)("head_dim", model.head_dim);
+    field.absent_or("layers_without_cache", model.layers_without_cache);
+    field("rope", model.rope);
+  }
+  bool has_cache(std::size_t layer) const {
+    return !layers_without_cache || std::ranges::find(*layers_without_cache, layer) == layers_without_cache->end();
   }
   /// Checks the sizes that a report multiplies.
   static void check(const ModelRecord& model, const JsonCursor& json);

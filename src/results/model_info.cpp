@@ -44,9 +44,11 @@ void write_files(std::ostream& out, const ModelInfo& info) {
 }
 
 void write_geometry(std::ostream& out, const ModelInfo::Geometry& geometry) {
-  label(out, "geometry") << geometry.layers << " layers, d_model " << geometry.d_model << ", d_ff " << geometry.d_ff
-                         << ", " << geometry.query_heads << " query and " << geometry.kv_heads << " KV heads of "
-                         << geometry.head_dim << " channels\n";
+  label(out, "geometry") << geometry.layers << " layers, d_model " << geometry.d_model << ", d_ff "
+                         << geometry.d_ff.text() << ", " << geometry.query_heads.text() << " query and "
+                         << geometry.kv_heads.text() << " KV heads of " << geometry.head_dim.text() << " channels\n";
+  if (geometry.layers_without_cache)
+    label(out, "") << geometry.layers_without_cache->size() << " layers have no KV cache of their own\n";
   label(out, "") << "vocabulary " << geometry.vocabulary << (geometry.tied_head ? " (tied head)" : "") << ", context "
                  << geometry.context << " tokens\n";
 }
@@ -64,8 +66,11 @@ void write_rope(std::ostream& out, const ModelInfo& info) {
   for (const ModelInfo::Rope& kind : info.rope) {
     label(out, "RoPE") << kind.type << ", base " << kind.base << ", ";
     if (info.rope.size() > 1) out << kind.layers << " layers, ";
-    if (kind.rotary_dim != info.geometry.head_dim)
-      out << kind.rotary_dim << " of " << info.geometry.head_dim << " channels, ";
+    const LayerSizes& head_dim = info.geometry.head_dim;
+    if (head_dim.is_list())
+      out << "rotation of " << kind.rotary_dim << " channels, ";
+    else if (LayerSizes(kind.rotary_dim) != head_dim)
+      out << kind.rotary_dim << " of " << head_dim.text() << " channels, ";
     out << kind.chunks << " chunks with wavelengths of " << kind.shortest_wavelength << " to "
         << kind.longest_wavelength << " tokens\n";
     label(out, "") << kind.chunks_below_one_turn << " chunks turn less than once in the context\n";

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/json_fields.h"
+#include "io/layer_sizes.h"
 
 namespace kvs::inline results {
 
@@ -28,13 +29,17 @@ struct ModelInfo {
     }
   };
   struct Geometry {
-    std::size_t layers = 0, d_model = 0, d_ff = 0, query_heads = 0, kv_heads = 0, head_dim = 0, vocabulary = 0;
+    std::size_t layers = 0, d_model = 0;
+    LayerSizes d_ff = {}, query_heads = {}, kv_heads = {}, head_dim = {};  // heads: of the layers with a KV cache
+    std::optional<std::vector<std::size_t>> layers_without_cache = {};     // absent: every layer has a KV cache
+    std::size_t vocabulary = 0;
     bool tied_head = false;
     std::size_t context = 0;
     static void fields(auto& of, auto&& field) {
       field("layers", of.layers)("d_model", of.d_model)("d_ff", of.d_ff)("query_heads", of.query_heads)(
-          "kv_heads", of.kv_heads)("head_dim", of.head_dim)("vocabulary", of.vocabulary)("tied_head", of.tied_head)(
-          "context", of.context);
+          "kv_heads", of.kv_heads)("head_dim", of.head_dim);
+      field.absent_or("layers_without_cache", of.layers_without_cache);
+      field("vocabulary", of.vocabulary)("tied_head", of.tied_head)("context", of.context);
     }
   };
   /// The experts of the sparse layers, the same in each.
@@ -52,7 +57,7 @@ struct ModelInfo {
     std::string type = "default";
     double base = 0;
     Json scaling = {};
-    std::size_t rotary_dim = 0, chunks = 0;
+    std::size_t rotary_dim = 0, chunks = 0;  // chunks: those that turn
     double factor = 1, highest_frequency = 0, lowest_frequency = 0, shortest_wavelength = 0, longest_wavelength = 0;
     std::size_t chunks_below_one_turn = 0;  // chunks that make less than one turn within the context
     static void fields(auto& of, auto&& field) {

@@ -10,12 +10,12 @@ void check_length(const JsonCursor& list, std::size_t length, const char* of_wha
   if (list.array_size() != length) list.fail(std::to_string(length) + " " + of_what);
 }
 
-/// Checks that each head has one share for each percentage, and that all layers have the same number of heads.
+/// Checks that each head has one share for each percentage.
 void check_heads(const SpectrumResult& of, const SpectrumResult::Table& table, const JsonCursor& json) {
   check_length(json.at("heads"), of.layers.size(), "layers");
   for (std::size_t layer = 0; layer < table.heads.size(); ++layer) {
     const JsonCursor shares = json.at("heads").at(layer).at("low_share");
-    check_length(shares, table.heads.front().low_share.size(), "heads, as in the first layer");
+    check_length(shares, table.heads[layer].flatness.size(), "heads");
     for (std::size_t head = 0; head < shares.array_size(); ++head)
       check_length(shares.at(head), of.low_percents.size(), "percentages");
   }
@@ -27,8 +27,9 @@ void check_heads(const SpectrumResult& of, const SpectrumResult::Table& table, c
 void check_tokens(const SpectrumResult& of, const SpectrumResult::Tokens& tokens, const JsonCursor& json) {
   check_heads(of, tokens.with_dc, json.at("with_dc"));
   check_heads(of, tokens.without_dc, json.at("without_dc"));
-  check_length(json.at("without_dc").at("heads").at(0).at("low_share"), tokens.with_dc.heads.front().low_share.size(),
-               "heads");
+  for (std::size_t layer = 0; layer < of.layers.size(); ++layer)
+    check_length(json.at("without_dc").at("heads").at(layer).at("low_share"),
+                 tokens.with_dc.heads[layer].low_share.size(), "heads");
   if (tokens.chunk_share) {
     check_length(json.at("chunk_share"), of.layers.size(), "layers");
     for (std::size_t layer = 0; layer < of.layers.size(); ++layer)

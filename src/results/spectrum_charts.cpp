@@ -57,7 +57,8 @@ std::vector<std::vector<std::string>> share_tooltips(const std::vector<std::vect
   std::vector<std::vector<std::string>> tooltips;
   for (const auto& row : shares) {
     tooltips.emplace_back();
-    for (const double share : row) tooltips.back().push_back(draw::shown_percent(share));
+    for (const double share : row)
+      tooltips.back().push_back(std::isnan(share) ? std::string() : draw::shown_percent(share));
   }
   return tooltips;
 }
@@ -82,12 +83,15 @@ double least_decade(const std::vector<std::pair<StateKind, const ChunkShares*>>&
   return std::floor(std::log10(least));
 }
 
-/// Returns the shares of the energy in the lowest tenth of the bins, [head][layer].
+/// Returns the shares of the energy in the lowest tenth of the bins, [head][layer]; of heads that a layer lacks, no
+/// value.
 std::vector<std::vector<double>> low_shares(const SpectrumResult& result, const SpectrumResult::Table& table) {
-  std::vector<std::vector<double>> shares(table.heads.front().low_share.size());
+  std::size_t most = 0;
+  for (const SpectrumResult::Summaries& layer : table.heads) most = std::max(most, layer.low_share.size());
+  std::vector<std::vector<double>> shares(most);
   for (const SpectrumResult::Summaries& layer : table.heads)
-    for (std::size_t head = 0; head < shares.size(); ++head)
-      shares[head].push_back(layer.low_share[head][result.tenth()]);
+    for (std::size_t head = 0; head < most; ++head)
+      shares[head].push_back(head < layer.low_share.size() ? layer.low_share[head][result.tenth()] : draw::kNoValue);
   return shares;
 }
 

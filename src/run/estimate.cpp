@@ -71,10 +71,16 @@ double session_memory(const ModelSession& session, std::size_t tokens) {
 }
 
 double captured_memory(const CaptureHeader& header) {
-  std::size_t heads = 0;
-  for (const StateKind kind : header.states) heads += header.heads_of(kind);
-  // Counted twice: as read, and in the backend's memory.
-  return 2.0 * static_cast<double>(heads * header.tokens * header.head_dim * sizeof(float));
+  std::size_t most = 0;  // values of a layer
+  for (const std::int32_t layer : header.layers) {
+    std::size_t values = 0;
+    for (const StateKind kind : header.states) {
+      const auto [heads, tokens, head_dim] = header.shape_of(static_cast<std::size_t>(layer), kind);
+      values += heads * tokens * head_dim;
+    }
+    most = std::max(most, values);
+  }
+  return 2.0 * static_cast<double>(most * sizeof(float));  // counted twice: as read, and in the backend's memory
 }
 
 double expected_seconds(const Estimate& estimate, Backend& backend) {

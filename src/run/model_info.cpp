@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "io/gguf.h"
 #include "kernels/instruction_set.h"
+#include "model/model_json.h"
 #include "model/model_tensors.h"
 #include "model/rope_angles.h"
 #include "model/rope_json.h"
@@ -56,9 +57,32 @@ std::uint64_t parameters(const ModelSource& source) {
   return count;
 }
 
+/// Returns d_ff of the dense layers: one value if they share it.
+LayerSizes widths_of(const ModelConfig& config) {
+  std::vector<std::size_t> widths;
+  bool equal = true;
+  std::optional<std::size_t> first;
+  for (const LayerConfig& layer : config.layer) {
+    widths.push_back(layer.feed_forward.d_ff);
+    if (layer.feed_forward.is_sparse()) continue;
+    equal = equal && widths.back() == first.value_or(widths.back());
+    first = widths.back();
+  }
+  return equal ? LayerSizes(config.d_ff()) : LayerSizes(std::move(widths));
+}
+
 ModelInfo::Geometry geometry_of(const ModelConfig& config) {
-  return {config.layers(),   config.d_model,    config.d_ff(),    config.query_heads(), config.kv_heads(),
-          config.head_dim(), config.vocabulary, config.tied_head, config.context};
+  ModelInfo::Geometry geometry{.layers = config.layers(),
+                               .d_model = config.d_model,
+                               .d_ff = widths_of(config),
+                               .query_heads = sizes_of(config, &AttentionConfig::query_heads),
+                               .kv_heads = sizes_of(config, &AttentionConfig::kv_heads),
+                               .head_dim = sizes_of(config, &AttentionConfig::head_dim),
+                               .vocabulary = config.vocabulary,
+                               .tied_head = config.tied_head,
+                               .context = config.context};
+  if (const auto without = config.layers_without_cache(); !without.empty()) geometry.layers_without_cache = without;
+  return geometry;
 }
 
 std::optional<ModelInfo::Experts> experts_of(const ModelConfig& config, std::uint64_t parameters) {
@@ -88,7 +112,8 @@ std::vector<ModelInfo::Rope> ropes_of(const ModelConfig& config, std::size_t win
   for (std::size_t kind = 0; kind < config.ropes.size(); ++kind) {
     const RopeParameters& rope = config.ropes[kind];
     if (rope.chunks() == 0 || rope.scaling.type == RopeScaling::Type::kNone) continue;
-    const RopeAngles angles = rope_angles(rope, window);
+    RopeAngles angles = rope_angles(rope, window);
+    std::erase(angles.frequencies, 0);  // `proportional`: chunks that do not turn
     const auto [lowest, highest] = std::ranges::minmax(angles.frequencies);
     const auto slow = std::ranges::count_if(angles.frequencies, [&](double frequency) {
       return wavelength(frequency) > static_cast<double>(config.context);
@@ -98,7 +123,7 @@ std::vector<ModelInfo::Rope> ropes_of(const ModelConfig& config, std::size_t win
                                            .base = rope.theta,
                                            .scaling = rope_scaling_json(rope.scaling),
                                            .rotary_dim = rope.rotary_dim,
-                                           .chunks = rope.chunks(),
+                                           .chunks = angles.frequencies.size(),
                                            .factor = angles.factor,
                                            .highest_frequency = highest,
                                            .lowest_frequency = lowest,
@@ -146,13 +171,11 @@ ModelInfo::KvCache cache_of(const ModelConfig& config) {
   const auto of_tokens = [&](std::size_t tokens) {
     return ModelInfo::BytesByType{4 * values * tokens, 2 * values * tokens, 2 * values * tokens};
   };
-  ModelInfo::KvCache cache{
-      .reals_per_token = values,
-      .bytes_per_token = of_tokens(1),
-      .bytes_per_1024_tokens = of_tokens(1024),
-      .bytes_at_context_f16 = 2 * values / config.attention_layers().size() * config.cached_tokens(config.context)};
-  for (std::size_t layer = 0; layer < config.layers(); ++layer)
-    cache.windowed_layers += config.window(layer) != 0 ? 1 : 0;
+  ModelInfo::KvCache cache{.reals_per_token = values,
+                           .bytes_per_token = of_tokens(1),
+                           .bytes_per_1024_tokens = of_tokens(1024),
+                           .bytes_at_context_f16 = 2 * config.cache_values(config.context)};
+  for (const std::size_t layer : config.cached_layers()) cache.windowed_layers += config.window(layer) != 0 ? 1 : 0;
   return cache;
 }
 
@@ -168,7 +191,7 @@ std::optional<ModelInfo::RecurrentStates> recurrent_states_of(const ModelConfig&
 /// replace and, for an upper bound, no channel elite.
 EliteConfig default_factors(const ModelConfig& model) {
   EliteConfig config;
-  config.layers.resize(model.layers());
+  config.layers = model.cached_layers();
   config.by_attention = config.fitted_queries = true;
   config.whitening = Whitening::kBoth;
   config.rank = no_extra_parameters_rank(model.d_model, model.kv_heads(), model.head_dim(), config.r);
@@ -195,7 +218,7 @@ ModelInfo::CommandMemory memory_of(const ModelSource& source, std::size_t window
 std::vector<ModelInfo::MethodRow> method_rows(const ModelConfig& config) {
   std::vector<ModelInfo::MethodRow> rows;
   for (const Method* const method : all_methods()) {
-    const std::string obstacle = method->obstacle == nullptr ? "" : method->obstacle(config);
+    const std::string obstacle = obstacle_of(*method, config);
     ModelInfo::MethodRow& row = rows.emplace_back(ModelInfo::MethodRow{
         std::string(method->name), std::string(method->title), std::string(method->summary), obstacle.empty()});
     if (!obstacle.empty()) row.reason = obstacle;

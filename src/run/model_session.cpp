@@ -135,9 +135,6 @@ void add_other_weights(OptionTable& table) {
 std::unique_ptr<ModelSource> open_model(const Options& options) {
   chosen_threads(options);  // weights are read before there is a backend
   auto source = ModelSource::open(options.text("model"));
-  if (const ModelConfig& model = source->config(); model.attention_layers().size() != model.layers())
-    throw Error(ErrorCode::kUnsupported, options.text("model"),
-                "found layers without attention (" + model.architecture + "), supported is: kvspectrum info");
   if (options.flag("other-weights")) {
     source->take_other_weights();
     const bool quiet = options.flag("quiet") || !program_ranks().is_root();

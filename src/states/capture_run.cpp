@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "model/architecture.h"
+#include "model/model_json.h"
 #include "model/rope_json.h"
 
 namespace kvs::inline states {
@@ -43,14 +44,16 @@ CaptureHeader capture_header(const ModelConfig& model, const std::string& model_
   header.architecture = model.architecture;
   header.model_layers = static_cast<std::uint32_t>(model.layers());
   for (const std::size_t layer : layers) header.layers.push_back(static_cast<std::int32_t>(layer));
-  header.query_heads = static_cast<std::uint32_t>(model.query_heads());
-  header.kv_heads = static_cast<std::uint32_t>(model.kv_heads());
-  header.head_dim = static_cast<std::uint32_t>(model.head_dim());
+  header.query_heads = sizes_of(model, &AttentionConfig::query_heads);
+  header.kv_heads = sizes_of(model, &AttentionConfig::kv_heads);
+  header.head_dim = sizes_of(model, &AttentionConfig::head_dim);
+  for (const std::size_t layer : model.layers_without_cache())
+    header.layers_without_cache.push_back(static_cast<std::int32_t>(layer));
   const RopeParameters& rope = model.ropes.front();
   header.rope_theta = rope.theta;
   header.rope_scaling = dump_json(rope_scaling_json(rope.scaling), -1);
   header.rope_parameters = dump_json(ropes_json(model.ropes), -1);
-  header.rotary_dim = static_cast<std::uint32_t>(rope.rotary_dim);
+  header.rotary_dim = rotary_sizes_of(model);
   for (std::size_t layer = 0; layer < model.layers(); ++layer)
     header.rope_kinds.push_back(static_cast<std::int32_t>(model.layer[layer].attention.rope));
   for (const RopeParameters& kind : model.ropes) {
@@ -69,17 +72,20 @@ ModelConfig model_config_of(const CaptureHeader& header) {
   ModelConfig config;
   config.name = header.model_name;
   config.architecture = header.architecture;
-  AttentionConfig attention{
-      .query_heads = header.query_heads, .kv_heads = header.kv_heads, .head_dim = header.head_dim};
-  if (const Architecture* row = find_architecture_named(header.architecture); row != nullptr) {
-    attention.sinks = row->keys.sinks;
-    config.arithmetic.norms_after_rope = row->arithmetic.norms_after_rope;
-  }
-  config.layer.assign(header.model_layers, {.attention = attention, .feed_forward = {}});
+  config.layer.resize(header.model_layers);
+  const Architecture* const row = find_architecture_named(header.architecture);
+  for (std::size_t layer = 0; layer < config.layers(); ++layer)
+    config.layer[layer].attention = {.query_heads = header.query_heads.of(layer),
+                                     .kv_heads = header.kv_heads.of(layer),
+                                     .head_dim = header.head_dim.of(layer),
+                                     .sinks = row != nullptr && row->keys.sinks};
+  for (const std::int32_t layer : header.layers_without_cache)
+    config.layer.at(static_cast<std::size_t>(layer)).attention = {};
+  if (row != nullptr) config.arithmetic.norms_after_rope = row->arithmetic.norms_after_rope;
   const std::string where = "capture: /@rope_parameters";
   const Json ropes = parse_json(header.rope_parameters, where);
   config.ropes = ropes_from_json(JsonCursor(ropes, where));
-  if (config.ropes.size() != header.rope_factors.size() || config.ropes.front().rotary_dim != header.rotary_dim)
+  if (config.ropes.size() != header.rope_factors.size() || rotary_sizes_of(config) != header.rotary_dim)
     throw Error(ErrorCode::kInput, where, "found another number of kinds or of rotated channels than the frequencies'");
   for (std::size_t layer = 0; config.ropes.size() > 1 && layer < config.layers(); ++layer)
     config.layer[layer].attention.rope = static_cast<std::size_t>(header.rope_kinds.at(layer));
@@ -87,19 +93,18 @@ ModelConfig model_config_of(const CaptureHeader& header) {
 }
 
 std::vector<RopeAngles> rope_angles_of(const CaptureHeader& header) {
-  const std::size_t chunks = header.rotary_dim / 2;
   std::vector<RopeAngles> kinds;
+  auto first = header.rope_frequencies.begin();
   for (std::size_t kind = 0; kind < header.rope_factors.size(); ++kind) {
-    const auto first = header.rope_frequencies.begin() + static_cast<std::ptrdiff_t>(kind * chunks);
-    kinds.push_back({{first, first + static_cast<std::ptrdiff_t>(chunks)}, header.rope_factors[kind]});
+    const auto last = first + static_cast<std::ptrdiff_t>(header.rotary_dim.of(kind) / 2);
+    kinds.push_back({{first, last}, header.rope_factors[kind]});
+    first = last;
   }
   return kinds;
 }
 
 std::uint64_t capture_bytes(const CaptureHeader& header) noexcept {
-  std::uint64_t heads = 0;
-  for (const StateKind kind : header.states) heads += header.heads_of(kind);
-  const std::uint64_t states = header.layers.size() * heads * header.tokens * header.head_dim * item_size(header.store);
+  const std::uint64_t states = header.values() * item_size(header.store);
   return header.documents * (states + header.tokens * sizeof(std::int32_t) + (header.tokens - 1) * sizeof(float));
 }
 

@@ -38,8 +38,7 @@ void CaptureSource::check(const StateNeeds& needs) const {
 }
 
 bool CaptureSource::read(std::size_t document, std::size_t layer, StateKind kind) {
-  const CaptureHeader& header = reader_->header();
-  const std::array<std::size_t, 3> shape{header.heads_of(kind), tokens(), header.head_dim};
+  const std::array<std::size_t, 3> shape = reader_->header().shape_of(layer, kind);
   host_.resize(shape[0] * shape[1] * shape[2]);
   return reader_->read_states(document, static_cast<std::int32_t>(layer), kind, {host_, shape});
 }
@@ -57,27 +56,22 @@ void CaptureSource::load(std::size_t document, std::size_t layer, StateKind kind
   if (!read(document, layer, kind)) {
     throw Error(ErrorCode::kInput, "capture", "document " + std::to_string(document) + " changed while it was read");
   }
-  const CaptureHeader& header = reader_->header();
-  BackendTensor<float, 3>& memory = memory_[kind];
-  if (memory.view().empty()) {
-    memory = BackendTensor<float, 3>(*backend_, {header.heads_of(kind), tokens(), header.head_dim});
-  }
-  backend_->upload(memory.view().data(), host_.data(), memory.bytes());
+  const auto [heads, tokens_here, head_dim] = reader_->header().shape_of(layer, kind);
+  views_[kind] = memory_.try_emplace(kind, *backend_).first->second.states({1, heads, tokens_here, head_dim}).slice(0);
+  backend_->upload(views_[kind].data(), host_.data(), views_[kind].size() * sizeof(float));
 }
 
 /// Computes k_post from the k_pre in memory, in place unless k_pre is needed too.
 BackendView<const float, 3> CaptureSource::rotated_keys(std::size_t layer, bool keep_k_pre) {
-  BackendTensor<float, 3>& k_pre = memory_[StateKind::kKPre];
-  BackendTensor<float, 3>& k_post = memory_[StateKind::kKPost];
-  BackendView<float, 3> target = k_pre.view();
+  const BackendView<float, 3>& k_pre = views_[StateKind::kKPre];
+  const auto [heads, tokens_here, head_dim] = k_pre.shape();
+  BackendView<float, 4> target = k_pre.reshape<4>({1, heads, tokens_here, head_dim});
   if (keep_k_pre) {
-    if (k_post.view().empty()) k_post = BackendTensor<float, 3>(*backend_, k_pre.view().shape());
-    backend_->copy(k_post.view().data(), k_pre.view().data(), k_pre.bytes());
-    target = k_post.view();
+    target = memory_.try_emplace(StateKind::kKPost, *backend_).first->second.states(target.shape());
+    backend_->copy(target.data(), k_pre.data(), k_pre.size() * sizeof(float));
   }
-  const auto [heads, tokens_here, head_dim] = target.shape();
-  backend_->rope(target.reshape<4>({1, heads, tokens_here, head_dim}), rope(layer), 0, RopeDirection::kForward, {});
-  return target;
+  backend_->rope(target, rope(layer), 0, RopeDirection::kForward, {});
+  return target.slice(0);
 }
 
 void CaptureSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {
@@ -96,7 +90,7 @@ void CaptureSource::visit(std::size_t document, const StateNeeds& needs, const S
     states.layer = layer;
     for (const StateKind kind : needs.states)
       states[kind] = kind == StateKind::kKPost && rotates ? rotated_keys(layer, needs.states.contains(StateKind::kKPre))
-                                                          : memory_[kind].view();
+                                                          : views_[kind];
     sink(states);
   }
 }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "io/hdf5/capture_file.h"
 #include "model/rope_table.h"
+#include "model/scratch.h"
 #include "states/state_source.h"
 
 namespace kvs::inline states {
@@ -39,8 +41,9 @@ class CaptureSource final : public StateSource {
   Backend* backend_;
   std::vector<RopeMemory> ropes_;  // [kind]
   std::vector<float> host_;        // one dataset as read
-  ByState<BackendTensor<float, 3>> memory_;
-  std::vector<std::size_t> documents_;  // numbers of the readable documents in the capture
+  std::map<StateKind, Scratch> memory_;
+  ByState<BackendView<float, 3>> views_;  // of the layer that is loaded
+  std::vector<std::size_t> documents_;    // numbers of the readable documents in the capture
 };
 
 }  // namespace kvs::inline states

@@ -8,18 +8,12 @@ namespace {
 
 constexpr std::size_t kMaxThreads = 8;  // more threads do not make a file system faster
 
-std::size_t largest_state(const CaptureHeader& header) {
-  std::uint64_t heads = 0;
-  for (const StateKind kind : header.states) heads = std::max<std::uint64_t>(heads, header.heads_of(kind));
-  return static_cast<std::size_t>(heads * header.tokens * header.head_dim);
-}
-
 }  // namespace
 
 CaptureStream::CaptureStream(Backend& backend, CapturePart& part, const CaptureHeader& header) : part_(&part) {
   const std::size_t threads = std::min(backend.spare_threads(), kMaxThreads);
   for (std::size_t n = 0; n < threads + 1; ++n) {  // each thread writes one buffer while the device fills another
-    buffers_.push_back(backend.make_staging(largest_state(header), header.store));
+    buffers_.push_back(backend.make_staging(header.largest_state(), header.store));
     free_.push_back(buffers_.back().get());
   }
   try {

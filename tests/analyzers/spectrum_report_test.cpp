@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -137,6 +138,32 @@ TEST(SpectrumResults, OfAnyShapeAreDrawn) {
     EXPECT_EQ(energy_chunks_chart("", drawn).panels.size(), 3U);
     EXPECT_EQ(energy_chunks_chart("", drawn).panels[2].cells->places.size(), kLayers);
   }
+}
+
+TEST(SpectrumResults, AHeadThatALayerLacksHasNoValue) {
+  Spectrum spectrum = sample();
+  for (const StateKind state : kSpectrumStates) {
+    spectrum.power[state] = PowerTable({kHeads, 1}, kTokens);
+    spectrum.without_sinks[state] = PowerTable({kHeads, 1}, kTokens - kSinks);
+    for (double& power : spectrum.power[state].values) power = 1;
+  }
+  const SpectrumResult drawn = spectrum_result({.model = {.name = "tiny"}, .command = "kvspectrum spectrum"}, spectrum);
+  const Json heads = to_json(drawn)["states"]["k_pre"]["all_tokens"]["with_dc"]["heads"];
+  EXPECT_EQ(heads[0]["energy"].size(), kHeads);
+  EXPECT_EQ(heads[1]["energy"].size(), 1U);
+  const auto& places = energy_share_chart("", drawn).panels[0].cells->places;  // [head][layer]
+  ASSERT_EQ(places.size(), kHeads);
+  EXPECT_NEAR(places[0][1], 0.1, 1e-12);
+  EXPECT_NEAR(places[2][0], 0.1, 1e-12);
+  EXPECT_TRUE(std::isnan(places[2][1]));
+
+  const TemporaryDirectory directory;
+  write_spectrum_report(directory.path(), spectrum, drawn, false);
+  std::vector<hsize_t> shape;
+  const std::vector<float> power = read_array(directory.path() / "spectrum.h5", "/power/v", shape);
+  EXPECT_THAT(shape, ::testing::ElementsAre(kLayers, kHeads, kTokens));
+  EXPECT_EQ(power[kHeads * kTokens], 1.0F);
+  EXPECT_TRUE(std::isnan(power.back()));
 }
 
 TEST(SpectrumReport, KeepsEarlierOutputsWithoutForce) {

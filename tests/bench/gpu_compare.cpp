@@ -43,8 +43,8 @@ struct StateWorst {
 
 /// a, b: [row, columns].
 void compare_states(const std::vector<float>& a, const std::vector<float>& b, const CaptureHeader& header,
-                    const std::string& place, StateWorst& worst) {
-  const std::size_t columns = header.head_dim, rows = b.size() / columns;
+                    std::int32_t layer, const std::string& place, StateWorst& worst) {
+  const std::size_t columns = header.head_dim.of(static_cast<std::size_t>(layer)), rows = b.size() / columns;
   std::vector<double> apart(rows), size(rows);
   double all_apart = 0, all = 0;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -60,7 +60,7 @@ void compare_states(const std::vector<float>& a, const std::vector<float>& b, co
   const double typical = all / static_cast<double>(rows);
   for (std::size_t row = 0; row < rows; ++row)
     worst.row.take(std::sqrt(apart[row] / std::max(size[row], typical)),
-                   place + ", " + kvs::position_text(header, row * columns));
+                   place + ", " + kvs::position_text(header, static_cast<std::size_t>(layer), row * columns));
   ++worst.datasets;
 }
 
@@ -79,12 +79,12 @@ Json compare_captures(const char* path_a, const char* path_b) {
     for (std::size_t i = 0; i < nll_b.size(); ++i)
       nll.take(std::abs(double{nll_a[i]} - double{nll_b[i]}), place + ", token " + std::to_string(i));
     for (const kvs::StateKind kind : header.states) {
-      const std::size_t heads = header.heads_of(kind);
-      std::vector<float> of_a(heads * header.tokens * header.head_dim), of_b(of_a.size());
       for (const std::int32_t layer : header.layers) {
-        (void)a->read_states(document, layer, kind, {of_a, {heads, header.tokens, header.head_dim}});
-        (void)b->read_states(document, layer, kind, {of_b, {heads, header.tokens, header.head_dim}});
-        compare_states(of_a, of_b, header, place + ", layer " + std::to_string(layer), states[kind]);
+        const auto shape = header.shape_of(static_cast<std::size_t>(layer), kind);
+        std::vector<float> of_a(shape[0] * shape[1] * shape[2]), of_b(of_a.size());
+        (void)a->read_states(document, layer, kind, {of_a, shape});
+        (void)b->read_states(document, layer, kind, {of_b, shape});
+        compare_states(of_a, of_b, header, layer, place + ", layer " + std::to_string(layer), states[kind]);
       }
     }
   }

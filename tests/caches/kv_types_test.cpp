@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "caches/cache_shape.h"
 #include "caches/parameters.h"
 #include "io/file.h"
 #include "tests/io/temporary_directory.h"
@@ -16,7 +17,8 @@ KvTypes types_of(const std::vector<std::string>& settings, std::size_t head_dim,
                  std::size_t layers = 1, std::size_t layer = 0) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, layers);
   parameters.select(layer);
-  KvTypes types = read_kv_types(parameters, layer, {2, head_dim, adjacent_pairs, {}});
+  KvTypes types = read_kv_types(
+      parameters, layer, {std::vector<LayerShape>(layers, {.kv_heads = 2, .head_dim = head_dim}), adjacent_pairs});
   parameters.check_known();
   return types;
 }

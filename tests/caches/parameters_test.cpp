@@ -10,10 +10,16 @@
 namespace kvs::test {
 namespace {
 
+CacheShape layers_of(const Parameters& parameters, std::size_t kv_heads) {
+  return {.layers = std::vector<LayerShape>(parameters.layers(), {.kv_heads = kv_heads, .head_dim = 64})};
+}
+
 Cache make(const std::string& method, const std::vector<std::string>& settings,
            const std::vector<std::size_t>& windows = {0, 0, 0}) {
-  Parameters parameters({{parse_settings(settings, "--set"), "--set ", ErrorCode::kUsage}}, windows.size());
-  return make_cache(*find_method(method), parameters, {1, 64, false, windows});
+  CacheShape shape;
+  for (const std::size_t window : windows) shape.layers.push_back({.kv_heads = 1, .head_dim = 64, .window = window});
+  Parameters parameters({{parse_settings(settings, "--set"), "--set ", ErrorCode::kUsage}}, shape);
+  return make_cache(*find_method(method), parameters, shape);
 }
 
 TEST(ParseSettings, ReadsNumbersWordsAndLists) {
@@ -92,7 +98,7 @@ TEST(Parameters, ALaterSourceOverridesAndIsNamed) {
   const Json config{{"cache_size", 64}, {"gamma", 0.25}}, set{{"cache_size", 5}};
   const auto make_of = [](std::vector<ParameterSource> sources) {
     Parameters parameters(std::move(sources), 2);
-    Cache cache = make_cache(*find_method("dropping"), parameters, {.kv_heads = 1, .head_dim = 64});
+    Cache cache = make_cache(*find_method("dropping"), parameters, layers_of(parameters, 1));
     return std::pair(cache.max_tokens_per_call(), parameters.resolved());
   };
   const ParameterSource file{config, "c.json: /parameters/", ErrorCode::kInput};
@@ -108,7 +114,7 @@ TEST(Parameters, ALaterSourceOverridesAndIsNamed) {
 TEST(Parameters, AreCompleteOnceTheyAreRead) {
   const auto resolved = [](const std::string& method, const std::vector<std::string>& settings) {
     Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 3);
-    (void)make_cache(*find_method(method), parameters, {.kv_heads = 1, .head_dim = 64});
+    (void)make_cache(*find_method(method), parameters, layers_of(parameters, 1));
     return parameters.resolved();
   };
   EXPECT_EQ(resolved("lagkv", {"lag=8,8,16"}),
@@ -124,7 +130,7 @@ TEST(Parameters, AreCompleteOnceTheyAreRead) {
 TEST(Parameters, ValuesKeepTheChunksOfKeysUnlessToldOtherwise) {
   const auto kept_v = [](const std::vector<std::string>& settings) {
     Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, 2);
-    (void)make_cache(*find_method("faedkv"), parameters, {.kv_heads = 1, .head_dim = 64});
+    (void)make_cache(*find_method("faedkv"), parameters, layers_of(parameters, 1));
     return parameters.resolved().at("kept_v");
   };
   EXPECT_EQ(kept_v({"prefix=800"}), Json::array({0}));
@@ -138,7 +144,7 @@ TEST(Parameters, ScalesOfHeadsStayListsByLayer) {
   for (const char* words : {"scale_k=1,2/3,4", "scale_k=1,2/1,2"}) {
     const Json given = parse_settings(std::vector<std::string>{words}, "settings");
     Parameters parameters({{given, "", ErrorCode::kUsage}}, 2);
-    (void)make_cache(*find_method("full"), parameters, {.kv_heads = 2, .head_dim = 64});
+    (void)make_cache(*find_method("full"), parameters, layers_of(parameters, 2));
     EXPECT_EQ(parameters.resolved().at("scale_k"), given.at("scale_k"));
   }
 }

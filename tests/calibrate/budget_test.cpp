@@ -31,9 +31,7 @@ struct BudgetCase {
     }
   }
   BudgetText text() const { return {std::span(documents).first(4), std::span(documents).last(2)}; }
-  CacheSizes sizes(const char* method) const {
-    return {*find_method(method), shape, tiny.model->config().layers(), kBudgetTokens};
-  }
+  CacheSizes sizes(const char* method) const { return {*find_method(method), shape, kBudgetTokens}; }
   BudgetPlan half(Json fixed = Json::object(), std::size_t rounds = 0) const {
     return {sizes("full").full() / 2, std::move(fixed), rounds};
   }
@@ -282,7 +280,7 @@ TEST(BudgetSpace, LeavesRoomForManyChunksThatAreGiven) {
   constexpr std::size_t kLength = 64;
   const Json given{{"chunks", 22}};
   const Method& method = *find_method("faedkv");
-  CacheSizes sizes(method, at.shape, at.tiny.model->config().layers(), kLength);
+  CacheSizes sizes(method, at.shape, kLength);
   BudgetSpace space(method, at.tiny.model->config(), kLength, sizes.full() / 2, given);
   for (const Json& settings : space.candidates()) {
     EXPECT_EQ(settings.at("prefix"), 48);
@@ -376,8 +374,9 @@ TEST(BudgetLattice, StepsToALayersOwnSettingsOfTheSameSizeAndBack) {
 }
 
 TEST(BudgetLattice, StepsOfStoresChangeOneSideToTheNextKind) {
-  const CacheShape wide{.kv_heads = 1, .head_dim = 32};  // a row of q8_0 has 34 bytes, of q4_0 18, of f16 64
-  CacheSizes sizes(*find_method("full"), wide, 1, 10);
+  const CacheShape wide{
+      .layers = {{.kv_heads = 1, .head_dim = 32}}};  // a row of q8_0 has 34 bytes, of q4_0 18, of f16 64
+  CacheSizes sizes(*find_method("full"), wide, 10);
   std::vector<Json> settings;
   for (const char* k : {"f16", "q8_0", "q4_0"})
     for (const char* v : {"f16", "q8_0", "q4_0"}) settings.push_back({{"type_k", k}, {"type_v", v}});

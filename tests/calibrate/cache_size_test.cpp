@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "calibrate/registry.h"
+#include "tests/io/temporary_directory.h"
 
 namespace kvs {
 namespace {
@@ -14,13 +15,11 @@ constexpr std::size_t kDocument = 200, kModelLayers = 3,
                       kRowBytes = 2 * 2 * 16 * 2;  // K and V of 2 KV heads, 2 bytes a value
 
 const CacheShape& shape() {
-  static const CacheShape shape{.kv_heads = 2, .head_dim = 16};
+  static const CacheShape shape{.layers = std::vector<LayerShape>(kModelLayers, {.kv_heads = 2, .head_dim = 16})};
   return shape;
 }
 
-CacheSizes sizes(const char* method, const CacheShape& of = shape()) {
-  return {*find_method(method), of, kModelLayers, kDocument};
-}
+CacheSizes sizes(const char* method, const CacheShape& of = shape()) { return {*find_method(method), of, kDocument}; }
 
 TEST(CacheSize, IsThatOfTheTokensHeld) {
   EXPECT_EQ(sizes("full").total(Json::object()), kModelLayers * kDocument * kRowBytes);
@@ -39,10 +38,43 @@ TEST(CacheSize, CountsLayersByThemselves) {
             (std::vector<std::size_t>{10 * kRowBytes, 20 * kRowBytes, 30 * kRowBytes}));
   EXPECT_EQ(sizes("l2norm").by_layer({{"prefix", 100}, {"ratio", 0.5}}),
             (std::vector<std::size_t>{kDocument * kRowBytes, kDocument * kRowBytes, 150 * kRowBytes}));
-  const CacheShape windowed{.kv_heads = 2, .head_dim = 16, .windows = {0, 64, 0}};
+  CacheShape windowed = shape();
+  windowed.layers[1].window = 64;
   EXPECT_EQ(sizes("streaming", windowed).by_layer({{"cache_size", 50}}),
             (std::vector<std::size_t>{50 * kRowBytes, 64 * kRowBytes, 50 * kRowBytes}));
   EXPECT_EQ(sizes("streaming", windowed).full(), (2 * kDocument + 64) * kRowBytes);
+}
+
+/// Layers of two sizes, one that stores a row for both sides, one without a cache and one that reads another's rows.
+CacheShape mixed_shape() {
+  return {.layers = {{.kv_heads = 2, .head_dim = 16},
+                     {},
+                     {.kv_heads = 1, .head_dim = 64, .one_row = true},
+                     {.kv_heads = 2, .head_dim = 16, .window = 64},
+                     {.kv_heads = 1, .head_dim = 64, .kv_layer = 2}}};
+}
+
+TEST(CacheSize, FollowsTheSizesOfLayersAndCountsRowsOnce) {
+  const CacheShape shape = mixed_shape();
+  constexpr std::size_t kRow = 64 * 2;  // of layer 2: one row of 64 channels
+  EXPECT_EQ(sizes("full", shape).by_layer(Json::object()),
+            (std::vector<std::size_t>{kDocument * kRowBytes, 0, kDocument * kRow, 64 * kRowBytes, 0}));
+  EXPECT_EQ(sizes("full", shape).full(), kDocument * kRowBytes + kDocument * kRow + 64 * kRowBytes);
+  EXPECT_EQ(sizes("streaming", shape).by_layer({{"cache_size", 50}}),
+            (std::vector<std::size_t>{50 * kRowBytes, 0, 50 * kRow, 64 * kRowBytes, 0}));
+  // Coded keys and values are two rows.
+  EXPECT_EQ(sizes("full", shape).by_layer({{"type", "f16"}})[2], 2 * kDocument * kRow);
+  EXPECT_EQ(sizes("full", shape).by_layer({{"layers", {0, 3}}, {"type_k", {"f16", "bf16"}}}).size(), 5U);
+}
+
+TEST(CacheSize, RefusesSettingsOfLayersWithoutACache) {
+  const CacheShape shape = mixed_shape();
+  test::expect_error(ErrorCode::kUsage, "layers: found 1, which has no KV cache of its own", [&] {
+    (void)sizes("full", shape).total({{"layers", {0, 1}}});
+  });
+  test::expect_error(ErrorCode::kUsage, "layers: found 4, which has no KV cache of its own", [&] {
+    (void)sizes("full", shape).total({{"layers", {4}}});
+  });
 }
 
 TEST(CacheSize, IsReckonedByNumbersForAllLayers) {
@@ -117,7 +149,8 @@ TEST(CacheSize, HasNothingForABudgetThatIsTooSmall) {
   EXPECT_FALSE(sizes("l2norm").fitted({{"prefix", 100}}, kModelLayers * 50 * kRowBytes));
   EXPECT_EQ(sizes("lagkv").least({{"lag", 40}}), kModelLayers * (16 + 2 + 80) * kRowBytes);
   EXPECT_FALSE(sizes("full").fitted(Json::object(), kModelLayers * 50 * kRowBytes));
-  const CacheShape wide{.kv_heads = 2, .head_dim = 32};  // a block of q8_0: 34 bytes
+  const CacheShape wide{
+      .layers = std::vector<LayerShape>(kModelLayers, {.kv_heads = 2, .head_dim = 32})};  // a block of q8_0: 34 bytes
   EXPECT_FALSE(sizes("full", wide).fitted({{"type", "q8_0"}}, kModelLayers * kDocument * 4 * 34 - 1));
   EXPECT_TRUE(sizes("full", wide).fitted({{"type", "q8_0"}}, kModelLayers * kDocument * 4 * 34));
 }
@@ -129,7 +162,7 @@ TEST(CacheSize, RefusesSettingsThatFitNoSize) {
 TEST(CacheSize, GivesMoreBytesForMoreShare) {
   for (const Method* method : all_methods()) {
     if (method->settings_for_share == nullptr) continue;
-    CacheSizes of(*method, shape(), kModelLayers, kDocument);
+    CacheSizes of(*method, shape(), kDocument);
     Json common = Json::object();
     if (method->name == "lagkv") common["lag"] = 16;
     if (method->prefill == Prefill::kWhole) common["prefix"] = 150;

@@ -50,7 +50,8 @@ TEST(GqaCache, PoolingHeadsThatAreEqualChangesNothing) {
 TEST(GqaCache, RefusesHeadsThatDoNotDivideAndScalesOfHeadsThatAreNoMore) {
   const auto make = [](const std::vector<std::string>& settings) {
     Parameters parameters({{parse_settings(settings, "settings"), "--set ", ErrorCode::kUsage}}, 2);
-    return make_cache(*find_method("gqa"), parameters, {.kv_heads = 6, .head_dim = 8});
+    return make_cache(*find_method("gqa"), parameters,
+                      {.layers = std::vector<LayerShape>(2, {.kv_heads = 6, .head_dim = 8})});
   };
   test::expect_error(ErrorCode::kUsage, "--set heads: found 4, expected a divisor of the model's 6 KV heads",
                      [&] { make({"heads=4"}); });

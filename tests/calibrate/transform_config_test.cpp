@@ -46,7 +46,7 @@ class TransformTensors : public ::testing::TestWithParam<TransformRows> {
   /// Written and read again.
   std::vector<TransformLayer> read(const Change& change, const std::function<void(TransformConfig&)>& setting = {}) {
     std::vector<test::NamedTensor> tensors;
-    for (const OutputTensor& tensor : transform_tensors({layer()}, kShape)) {
+    for (const OutputTensor& tensor : transform_tensors({layer()}, {kShape})) {
       std::vector<float> values(tensor.rows() * tensor.columns());
       tensor.read(0, tensor.rows(), values);
       tensors.push_back({tensor.name, tensor.shape, values});
@@ -98,7 +98,7 @@ class TransformTensors : public ::testing::TestWithParam<TransformRows> {
   }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const OutputTensor& tensor : transform_tensors({layer()}, kShape)) names.push_back(tensor.name);
+    for (const OutputTensor& tensor : transform_tensors({layer()}, {kShape})) names.push_back(tensor.name);
     return names;
   }
 

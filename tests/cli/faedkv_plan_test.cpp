@@ -25,7 +25,7 @@ FaedkvPlan plan_of(std::vector<std::string> more) {
       .value("window", "T", "")
       .value("seed", "N", "", "0");
   const auto options = table.parse(more, help);
-  return faedkv_plan(*options, kLayers, kDocuments, kTokens);
+  return faedkv_plan(*options, options->indices("layers", kLayers), kDocuments, kTokens);
 }
 
 std::string refusal_of(const std::vector<std::string>& more) {

@@ -224,7 +224,7 @@ TEST(CompareCalibrated, SettingsAreSolvedForTheDocumentsThatAreScored) {
     EXPECT_EQ(one.method, "lagkv");
     if (!one.error.empty()) continue;
     const CacheShape shape = cache_shape(tiny.model->config());
-    CacheSizes sizes(*find_method("lagkv"), shape, tiny.model->config().layers(), grid.tokens);
+    CacheSizes sizes(*find_method("lagkv"), shape, grid.tokens);
     EXPECT_LE(static_cast<double>(sizes.total(one.settings)), 0.75 * static_cast<double>(sizes.full()));
   }
 }

@@ -9,6 +9,7 @@
 
 #include "io/digest.h"
 #include "io/file.h"
+#include "io/hdf5/capture_layout.h"
 #include "tests/io/capture_fixture.h"
 
 namespace kvs {
@@ -103,6 +104,23 @@ TEST_P(CaptureFile, IsAPlainHdf5FileOfTheDocumentedLayout) {
   }
   EXPECT_THAT(shape, ElementsAre(2, 17, 6));
   H5Fclose(file);
+}
+
+TEST_P(CaptureFile, HoldsLayersOfSeveralSizes) {
+  const CaptureHeader header = mixed_header(GetParam());
+  auto writer = CaptureWriter::open(path_, header, {}, {});
+  for (std::uint64_t document = 0; document < header.documents; ++document) write_document(*writer, header, document);
+  writer->finish();
+  std::filesystem::remove(path_.string() + ".manifest.json");  // the file alone is walked and checked
+  const auto reader = CaptureReader::open(path_, {});
+  EXPECT_EQ(header_to_json(reader->header()), header_to_json(header));
+  for (const std::int32_t layer : header.layers)
+    for (const StateKind kind : header.states) {
+      std::vector<float> found(states_of(header, 2, layer, kind).size());
+      EXPECT_TRUE(
+          reader->read_states(2, layer, kind, {found, shape_of(header, kind, static_cast<std::size_t>(layer))}));
+      EXPECT_EQ(found, states_of(header, 2, layer, kind));
+    }
 }
 
 TEST_P(CaptureFile, WidensEveryStoredBitPatternExactly) {

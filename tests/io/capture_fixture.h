@@ -36,6 +36,21 @@ inline CaptureHeader small_header(DType store = DType::kF32, std::uint64_t docum
   return header;
 }
 
+/// Layers with heads of two sizes and a RoPE of their own, and layers without a KV cache.
+inline CaptureHeader mixed_header(DType store = DType::kF32, std::uint64_t documents = 3) {
+  CaptureHeader header = small_header(store, documents);
+  header.model_layers = 4;
+  header.layers = {1, 3};
+  header.layers_without_cache = {0, 2};
+  header.kv_heads = LayerSizes({0, 2, 0, 1});
+  header.head_dim = LayerSizes({0, 6, 0, 8});
+  header.rotary_dim = LayerSizes({8, 6});
+  header.rope_kinds = {0, 1, 0, 0};
+  header.rope_factors = {1, 1};
+  header.rope_frequencies = {0.5, 0.1, 0, 0, 0.5, 0.1, 1.0 / 3.0};
+  return header;
+}
+
 /// Element `i` of some states: a multiple of 1/8 below 16, which f32, f16 and bf16 hold exactly.
 inline float state_value(std::uint64_t document, std::int32_t layer, StateKind kind, std::size_t i) {
   const std::uint64_t mixed =
@@ -44,7 +59,8 @@ inline float state_value(std::uint64_t document, std::int32_t layer, StateKind k
 }
 inline std::vector<float> states_of(const CaptureHeader& header, std::uint64_t document, std::int32_t layer,
                                     StateKind kind) {
-  std::vector<float> values(header.heads_of(kind) * header.tokens * header.head_dim);
+  const auto [heads, tokens, head_dim] = header.shape_of(static_cast<std::size_t>(layer), kind);
+  std::vector<float> values(heads * tokens * head_dim);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = state_value(document, layer, kind, i);
   return values;
 }
@@ -59,8 +75,8 @@ inline std::vector<float> nll_of(const CaptureHeader& header, std::uint64_t docu
   return nll;
 }
 
-inline std::array<std::size_t, 3> shape_of(const CaptureHeader& header, StateKind kind) {
-  return {header.heads_of(kind), header.tokens, header.head_dim};
+inline std::array<std::size_t, 3> shape_of(const CaptureHeader& header, StateKind kind, std::size_t layer = 0) {
+  return header.shape_of(layer, kind);
 }
 
 inline void write_document(CaptureWriter& writer, const CaptureHeader& header, std::uint64_t document) {
@@ -68,7 +84,7 @@ inline void write_document(CaptureWriter& writer, const CaptureHeader& header, s
   for (const std::int32_t layer : header.layers)
     for (const StateKind kind : header.states) {
       const std::vector<float> values = states_of(header, document, layer, kind);
-      writer.write_states(layer, kind, {values, shape_of(header, kind)});
+      writer.write_states(layer, kind, {values, shape_of(header, kind, static_cast<std::size_t>(layer))});
     }
   writer.write_nll(nll_of(header, document));
   writer.commit_document();

@@ -47,5 +47,38 @@ TEST(CaptureLayout, HeadersOfSeveralKindsOfRopeSurviveJson) {
   EXPECT_EQ(again.rope_factors, header.rope_factors);
 }
 
+TEST(CaptureLayout, LayersHaveTheirOwnSizes) {
+  const CaptureHeader header = mixed_header();
+  const CaptureLayout layout = layout_of(header, "x.h5");
+  ASSERT_EQ(layout.datasets.size(), 2U + 2 * 3);
+  const auto shape_at = [&](std::size_t index) { return layout.datasets[index].shape; };
+  EXPECT_EQ(shape_at(2), (std::vector<std::uint64_t>{4, 17, 6}));  // q_pre of layer 1
+  EXPECT_EQ(shape_at(4), (std::vector<std::uint64_t>{2, 17, 6}));
+  EXPECT_EQ(shape_at(7), (std::vector<std::uint64_t>{1, 17, 8}));  // v of layer 3
+  EXPECT_EQ(capture_version(header), 2);
+  EXPECT_EQ(capture_version(small_header()), 1);
+  EXPECT_EQ(header.largest_state(), 4U * 17 * 8);
+  const Json json = parse_json(dump_json(header_to_json(header), -1), "header");
+  EXPECT_EQ(header_to_json(header_from_json(JsonCursor(json, "header"))), header_to_json(header));
+}
+
+TEST(CaptureLayout, SizesMustFitTheLayersThatHaveACache) {
+  const auto refused = [](const std::string& attribute, const std::function<void(CaptureHeader&)>& change) {
+    CaptureHeader header = mixed_header();
+    change(header);
+    expect_error(ErrorCode::kInput, attribute, [&] { layout_of(header, "x.h5"); });
+  };
+  EXPECT_NO_THROW(layout_of(mixed_header(), "x.h5"));
+  refused("kv_heads", [](CaptureHeader& header) { header.kv_heads = LayerSizes({0, 2, 0}); });
+  refused("kv_heads", [](CaptureHeader& header) { header.kv_heads = LayerSizes({0, 2, 0, 0}); });
+  refused("head_dim", [](CaptureHeader& header) { header.head_dim = LayerSizes({0, 6, 0, 1 << 17}); });
+  refused("layers", [](CaptureHeader& header) { header.layers = {0, 1}; });
+  refused("layers_without_cache", [](CaptureHeader& header) { header.layers_without_cache = {2, 0}; });
+  refused("layers_without_cache", [](CaptureHeader& header) { header.layers_without_cache = {0, 4}; });
+  refused("rotary_dim", [](CaptureHeader& header) { header.rotary_dim = LayerSizes({8, 6, 6}); });
+  refused("rotary_dim", [](CaptureHeader& header) { header.rope_kinds = {0, 0, 0, 0}; });  // 8 of 6 channels
+  refused("rope_frequencies", [](CaptureHeader& header) { header.rope_frequencies.pop_back(); });
+}
+
 }  // namespace
 }  // namespace kvs::test

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "core/error.h"
@@ -56,6 +57,16 @@ class MemoryReader final : public CaptureReader {
     header_.rope_factors = {1, 2};
     header_.rope_frequencies = {1, 0.25};
   }
+  /// Layer 4 gets two KV heads of size 2.
+  void give_layer_4_other_heads() {
+    header_.kv_heads = LayerSizes({0, 1, 0, 0, 2});
+    header_.head_dim = LayerSizes({0, 4, 0, 0, 2});
+    header_.rotary_dim = LayerSizes({4, 2});
+    header_.rope_kinds = {0, 0, 0, 0, 1};
+    header_.rope_factors = {1, 1};
+    header_.rope_frequencies = {1, 0.01, 1};
+    header_.layers_without_cache = {0, 2, 3};
+  }
   bool damaged = false;
 
  private:
@@ -87,6 +98,28 @@ TEST(CaptureSource, GivesTheStatesOfTheLayersAskedFor) {
     EXPECT_EQ(states.x.data, nullptr);
   });
   EXPECT_THAT(layers, ElementsAre(1, 4));
+}
+
+TEST(CaptureSource, GivesEachLayerItsOwnShape) {
+  MemoryReader reader({StateKind::kKPre, StateKind::kV});
+  reader.give_layer_4_other_heads();
+  const std::unique_ptr<Backend> backend = cpu();
+  CaptureSource source(reader, *backend);
+  for (int pass = 0; pass < 2; ++pass)  // the second pass reuses the memory of both shapes
+    source.visit(0, {.layers = {1, 4}, .states = {StateKind::kKPre, StateKind::kKPost, StateKind::kV}},
+                 [&](const DocumentStates& states) {
+                   const bool wide = states.layer == 1;
+                   const std::array<std::size_t, 3> shape{wide ? 1UL : 2UL, kTokens, wide ? 4UL : 2UL};
+                   const auto layer = static_cast<std::int32_t>(states.layer);
+                   for (const StateKind kind : {StateKind::kKPre, StateKind::kV}) {
+                     EXPECT_EQ(states[kind].shape(), shape);
+                     EXPECT_EQ(download(*backend, states[kind]), expected(0, layer, kind, 12));
+                   }
+                   const std::vector<float> before = expected(0, layer, StateKind::kKPre, 12),
+                                            after = download(*backend, states[StateKind::kKPost]);
+                   const std::size_t head_dim = shape[2], at = head_dim;  // token 1 of head 0
+                   EXPECT_NEAR(after[at], before[at] * std::cos(1.0) - before[at + head_dim / 2] * std::sin(1.0), 2e-4);
+                 });
 }
 
 TEST(CaptureSource, RecomputesRotatedKeys) {

@@ -44,7 +44,7 @@ TEST(OpticksSpectrum, EveryLayerAndHeadEqualsTransformersAndScipy) {
   for (const StateKind state : kSpectrumStates) {
     const PowerTable& table = spectrum.table(state, true);
     for (std::size_t layer = 0; layer < table.layers; ++layer) {
-      for (std::size_t head = 0; head < table.heads; ++head) {
+      for (std::size_t head = 0; head < table.heads[layer]; ++head) {
         const Json& expected = golden[std::string(name_of(state))][layer][head];
         ASSERT_EQ(expected.size(), (table.bins + stride - 1) / stride);
         for (std::size_t i = 0; i < expected.size(); ++i) {

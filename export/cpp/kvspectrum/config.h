@@ -20,7 +20,8 @@ struct Error : std::runtime_error {
 struct Geometry {
   std::string name, architecture;
   std::string sha256;  // of the weights that the config was made with
-  std::size_t layers = 0, query_heads = 0, kv_heads = 0, head_dim = 0;
+  std::size_t layers = 0;
+  std::vector<std::size_t> query_heads, kv_heads, head_dim;  // [layer], 0 in a layer without a KV cache of its own
 };
 
 /// A pair of factors of EliteKV, up · down, as tensors of files().front(). Rows of up: for each KV head the channels

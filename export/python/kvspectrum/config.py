@@ -72,7 +72,9 @@ class Config:
         document = read_config(self.path)
         self.method, self.model, self.files = document["method"], document["model"], document["files"]
         self._values = document["parameters"]
-        layers = self._values.get("layers", list(range(self.model["layers"])))
+        without = self.model.get("layers_without_cache", [])
+        cached = [layer for layer in range(self.model["layers"]) if layer not in without]
+        layers = self._values.get("layers", cached)
         self.layers = [layers] if is_count(layers) else layers
 
     def parameters(self, layer=None):

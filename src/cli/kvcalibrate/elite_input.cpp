@@ -1,5 +1,6 @@
 #include "cli/kvcalibrate/elite_input.h"
 
+#include "calibrate/common/layer_options.h"
 #include "calibrate/elitekv/plan.h"
 #include "core/error.h"
 #include "model/config_json.h"
@@ -45,7 +46,7 @@ void open_live(Run& run, EliteInput& input) {
   input.config = run.config();
   input.model_sha256 = run.model().sha256();
   run.read_texts();
-  input.layers = run.options().indices("layers", input.config.layers());
+  input.layers = chosen_layers(run.options(), input.config);
 }
 
 }  // namespace

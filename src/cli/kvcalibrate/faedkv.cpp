@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "calibrate/common/layer_options.h"
 #include "calibrate/faedkv/figures.h"
 #include "calibrate/faedkv/options.h"
 #include "cli/kvcalibrate/commands.h"
@@ -53,7 +54,8 @@ void run_faedkv(const Options& options) {
   run.open_model();
   run.read_texts();
   if (run.is_finished()) return;
-  const FaedkvPlan plan = faedkv_plan(options, run.config().layers(), run.documents().size(), run.tokens());
+  const FaedkvPlan plan =
+      faedkv_plan(options, chosen_layers(options, run.config()), run.documents().size(), run.tokens());
   if (plan.race && run.documents().size() == 1) run.note("one document has no interval, so no chunk can be decided");
   run.load();
   run.print_estimate({.flops = ablation_flops(plan, run.config(), run.documents().size()),

@@ -70,7 +70,7 @@ void run_store(const Options& options) {
   sides.measure(source, progress.counter());
   const Json config = make_config("full", model, run.model().sha256(), sides.parameters(), sides.largest(),
                                   run.provenance(), Json::object(), {});
-  run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.layers()) + " layers\n");
+  run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.cached_layers().size()) + " layers\n");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/common/layer_options.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "core/nearest.h"
@@ -89,8 +90,8 @@ CaptureJob make_job(const Run& run, const CaptureSplit& split) {
         "found " + std::to_string(split.parts) + ", expected at most the " + std::to_string(documents) + " documents");
   CaptureJob job{
       run.documents(),
-      capture_header(run.config(), run.model().sha256(), options.indices("layers", run.config().layers()),
-                     states_of(options), *dtype_from_name(options.text("state-dtype")), run.tokens(), documents),
+      capture_header(run.config(), run.model().sha256(), chosen_layers(options, run.config()), states_of(options),
+                     *dtype_from_name(options.text("state-dtype")), run.tokens(), documents),
       run.identity(),
       {.force = run.settings().force,
        .resume = run.settings().resume,
@@ -124,7 +125,7 @@ void run_capture(const Options& options) {
   const auto files = check_files(split, out, run);
   const OutputLock lock(out, run.settings().lock && split.parts == 0);
   run.open_model();
-  (void)options.indices("layers", run.config().layers());  // checked before the texts are read
+  (void)chosen_layers(options, run.config());  // checked before the texts are read
   run.read_texts();
   split.documents = run.documents().size();
   const CaptureJob job = make_job(run, split);

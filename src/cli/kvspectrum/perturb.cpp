@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "analyzers/perturbed_documents.h"
+#include "calibrate/common/layer_options.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "run/progress.h"
@@ -98,7 +99,7 @@ void run_perturb(const Options& options) {
   run.identity()["wordnet_sha256"] = wordnet.sha256();
   if (run.is_finished()) return;
   const PerturbationPlan plan = make_plan(run);
-  const auto layers = options.indices("layers", run.config().layers());
+  const auto layers = chosen_layers(options, run.config());
   Versions versions = make_versions(run, plan, wordnet);
   run.load();
   const std::size_t documents = versions.documents.size();

@@ -3,6 +3,7 @@
 
 #include "analyzers/retention.h"
 #include "calibrate/common/ablation_options.h"
+#include "calibrate/common/layer_options.h"
 #include "calibrate/faedkv/retained_chunks.h"
 #include "cli/kvspectrum/commands.h"
 #include "run/progress.h"
@@ -47,7 +48,7 @@ RetentionPlan make_plan(const Options& options, const ModelSource& source, std::
   RetentionPlan plan;
   plan.setup = ablation_setup(options, tokens);
   plan.shares = options.shares("kept-shares");
-  plan.layers = options.indices("layers", source.config().layers());
+  plan.layers = chosen_layers(options, source.config());
   if (options.has("config")) {
     retain_chunks_of(options.text("config"), source, plan);
     check_setup(plan.setup);

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "calibrate/common/layer_options.h"
 #include "calibrate/lagkv/token_scores.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
@@ -69,7 +70,7 @@ void run_scores(const Options& options) {
   const auto last = static_cast<std::int64_t>(run.documents().size()) - 1;
   const auto document = options.count("window-index", 0, last);
   const std::vector<std::int32_t>& tokens = run.documents()[document];
-  const auto layers = options.indices("layers", run.config().layers());
+  const auto layers = chosen_layers(options, run.config());
   run.load();
   run.print_estimate({.flops = forward_flops(run.config(), static_cast<double>(tokens.size())),
                       .memory_bytes = session_memory(run.session(), tokens.size())});

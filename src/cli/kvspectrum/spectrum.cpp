@@ -7,6 +7,7 @@
 
 #include "analyzers/spectrum_report.h"
 #include "analyzers/spectrum_sums.h"
+#include "calibrate/common/layer_options.h"
 #include "calibrate/transform/measured_gains.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
@@ -64,7 +65,7 @@ struct Input {
   SpectrumResult result;                  // the members that describe the source of the states
   std::vector<std::size_t> layers;
   StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
-  std::size_t kv_heads = 0, head_dim = 0;
+  LayerSizes kv_heads, head_dim;
   std::size_t sinks = 0;
   std::optional<MomentShape> gain;  // set unless --gain is off
 
@@ -73,17 +74,29 @@ struct Input {
   }
 };
 
+/// Returns true if all layers have as many heads of as many channels.
+bool has_one_size(const Input& input) {
+  return std::ranges::all_of(input.layers, [&](std::size_t layer) {
+    const std::size_t first = input.layers.front();
+    return input.kv_heads.of(layer) == input.kv_heads.of(first) && input.head_dim.of(layer) == input.head_dim.of(first);
+  });
+}
+
 /// Sets the members that depend on both the options and the sizes of the states.
 /// @param queries  true if the source has q_pre
-void set_sizes(const Options& options, bool queries, Input& input) {
+void set_sizes(const Options& options, bool queries, bool quiet, Input& input) {
   input.sinks = options.count("sinks", 0, input.tokens - 1);
-  if (options.on_off("gain"))
-    input.gain = MomentShape{.states = input.states,
-                             .kv_heads = input.kv_heads,
-                             .head_dim = input.head_dim,
-                             .queries = queries,
-                             .tokens = input.tokens,
-                             .first_token = input.sinks};
+  if (!options.on_off("gain")) return;
+  if (!has_one_size(input))
+    return print_note("note: no coding gains: the layers have heads of several sizes; --layers can name those of one",
+                      quiet);
+  const std::size_t layer = input.layers.front();
+  input.gain = MomentShape{.states = input.states,
+                           .kv_heads = input.kv_heads.of(layer),
+                           .head_dim = input.head_dim.of(layer),
+                           .queries = queries,
+                           .tokens = input.tokens,
+                           .first_token = input.sinks};
 }
 
 /// Returns the bytes of the moments of all documents and of one document.
@@ -123,7 +136,7 @@ Input open_capture(Run& run) {
   input.result.capture_sha256 = run.identity().at("capture_sha256").get<std::string>();
   if (const Json texts = texts_of_capture(options, *input.reader); texts.contains("bos"))
     input.result.bos = texts.at("bos").is_null() ? std::optional<std::int32_t>() : texts.at("bos").get<std::int32_t>();
-  set_sizes(options, header.states.contains(StateKind::kQPre), input);
+  set_sizes(options, header.states.contains(StateKind::kQPre), run.quiet(), input);
   return input;
 }
 
@@ -131,19 +144,19 @@ Input open_live(Run& run) {
   run.open_model();
   const ModelConfig& config = run.config();
   Input input;
-  input.layers = run.options().indices("layers", config.layers());
+  input.layers = chosen_layers(run.options(), config);
   run.read_texts();
   const Corpus& corpus = run.corpus();
   input.documents = run.documents().size();
   input.tokens = run.tokens();
-  input.kv_heads = config.kv_heads();
-  input.head_dim = config.head_dim();
+  input.kv_heads = sizes_of(config, &AttentionConfig::kv_heads);
+  input.head_dim = sizes_of(config, &AttentionConfig::head_dim);
   ResultHead head = run.result_head("kvspectrum-spectrum", input.tokens);
   input.result.model = std::move(head.model);
   input.result.text_sha256 = std::move(head.text_sha256);
   input.result.bos = head.bos;
   input.result.tokens_dropped = corpus.tokens_dropped;
-  set_sizes(run.options(), true, input);
+  set_sizes(run.options(), true, run.quiet(), input);
   return input;
 }
 

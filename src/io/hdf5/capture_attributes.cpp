@@ -66,6 +66,13 @@ T read_scalar(const Hdf5Scope& scope, hid_t file, const std::string& name) {
   return read_numbers<T>(scope, opened)[0];
 }
 
+/// Reads one number, or a list of them.
+Json read_sizes(const Hdf5Scope& scope, hid_t file, const std::string& name) {
+  const OpenAttribute opened = open_attribute(scope, file, "/", name);
+  if (opened.rank == 1 && opened.values != 1) return read_numbers<std::int64_t>(scope, opened);
+  return read_scalar<std::int64_t>(scope, file, name);
+}
+
 /// Reads a string of variable length, which the library allocates.
 std::string read_variable_text(const Hdf5Scope& scope, const OpenAttribute& opened) {
   const Hdf5Handle memory = string_type(scope);
@@ -105,16 +112,18 @@ Json read_attributes(const Hdf5Scope& scope, hid_t file) {
   const auto integer = [&](const std::string& name) { return read_scalar<std::int64_t>(scope, file, name); };
   if (const std::string format = text("format"); format != kCaptureFormat)
     scope.refuse("/@format", "found \"" + format + "\", expected \"" + std::string(kCaptureFormat) + "\"");
-  if (const std::int64_t version = integer("version"); version != kCaptureVersion)
-    scope.refuse("/@version", "found " + std::to_string(version) + ", expected " + std::to_string(kCaptureVersion),
+  if (const std::int64_t version = integer("version"); version < 1 || version > kCaptureVersion)
+    scope.refuse("/@version", "found " + std::to_string(version) + ", expected 1 to " + std::to_string(kCaptureVersion),
                  version > kCaptureVersion ? ErrorCode::kUnsupported : ErrorCode::kInput);
   Json header;
   for (const char* const name :
        {"model_name", "model_sha256", "architecture", "rope_scaling", "rope_parameters", "dtype"})
     header[name] = text(name);
-  for (const char* const name :
-       {"model_layers", "query_heads", "kv_heads", "head_dim", "rotary_dim", "tokens", "documents", "complete"})
-    header[name] = integer(name);
+  for (const char* const name : {"model_layers", "tokens", "documents", "complete"}) header[name] = integer(name);
+  for (const char* const name : {"query_heads", "kv_heads", "head_dim", "rotary_dim"})
+    header[name] = read_sizes(scope, file, name);
+  if (const std::string name = "layers_without_cache"; scope.check(H5Aexists(file, name.c_str()), "/@" + name) > 0)
+    header[name] = read_list<std::int64_t>(scope, file, name);
   for (const char* const name : {"layers", "rope_kinds"}) header[name] = read_list<std::int64_t>(scope, file, name);
   const auto theta = read_scalar<double>(scope, file, "rope_theta");
   // JSON has no non-finite numbers.

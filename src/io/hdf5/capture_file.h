@@ -13,28 +13,41 @@
 #include "core/state_kind.h"
 #include "core/tensor_view.h"
 #include "io/json.h"
+#include "io/layer_sizes.h"
 
 namespace kvs::inline io {
 
 /// The root attributes of a capture (docs/captures.md). They determine the shapes of its datasets.
 struct CaptureHeader {
   std::string model_name, model_sha256, architecture;
-  std::uint32_t model_layers = 0;    // number of layers of the whole model
-  std::vector<std::int32_t> layers;  // the stored layers of the model, ascending
-  std::uint32_t query_heads = 0, kv_heads = 0, head_dim = 0;
+  std::uint32_t model_layers = 0;                  // number of layers of the whole model
+  std::vector<std::int32_t> layers;                // the stored layers of the model, ascending
+  LayerSizes query_heads, kv_heads, head_dim;      // 0 in a layer without a KV cache of its own
+  std::vector<std::int32_t> layers_without_cache;  // of the model, ascending; none of them is stored
   // A model may have several kinds of RoPE (Gemma 3: two). theta and scaling are those of kind 0.
   double rope_theta = 0;
   std::string rope_scaling;              // JSON text of the scaling parameters, "null" if none
   std::string rope_parameters;           // JSON text: a list with one {theta, rotary_dim, scaling} per kind
-  std::uint32_t rotary_dim = 0;          // rotated channels of a head: chunk c = channels (c, c + rotary_dim / 2)
+  LayerSizes rotary_dim;                 // [kind] rotated channels: chunk c = channels (c, c + rotary_dim / 2)
   std::vector<std::int32_t> rope_kinds;  // [model_layers]
   std::vector<double> rope_factors;      // [kind] factor of cos and sin (YaRN, LongRoPE; else 1)
-  /// [kind, rotary_dim / 2] radians per token of each chunk, after scaling, for documents of `tokens` tokens.
+  /// [kind][rotary_dim / 2] radians per token of each chunk, after scaling, for documents of `tokens` tokens.
   std::vector<double> rope_frequencies;
   DType store = DType::kF32;  // attribute `dtype`
   StateSet states;
   std::uint64_t tokens = 0, documents = 0;  // tokens per document
-  std::uint32_t heads_of(StateKind kind) const noexcept { return kind == StateKind::kQPre ? query_heads : kv_heads; }
+
+  std::size_t heads_of(std::size_t layer, StateKind kind) const noexcept {
+    return (kind == StateKind::kQPre ? query_heads : kv_heads).of(layer);
+  }
+  /// [heads, tokens, head_dim]
+  std::array<std::size_t, 3> shape_of(std::size_t layer, StateKind kind) const noexcept {
+    return {heads_of(layer, kind), static_cast<std::size_t>(tokens), head_dim.of(layer)};
+  }
+  /// Returns the number of values of a layer's largest state.
+  std::size_t largest_state() const noexcept;
+  /// Returns the number of values of a document's states in all stored layers.
+  std::uint64_t values() const noexcept;
 };
 
 /// Writes documents, in any order, into a capture that is laid out. Several processes may write, each its own

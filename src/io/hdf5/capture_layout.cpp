@@ -36,10 +36,54 @@ void check_range(std::string_view where, std::string_view attribute, std::uint64
          "found " + std::to_string(value) + ", expected " + std::to_string(least) + " to " + std::to_string(most));
 }
 
+bool has_cache(const CaptureHeader& header, std::size_t layer) {
+  return !std::ranges::binary_search(header.layers_without_cache, static_cast<std::int32_t>(layer));
+}
+
+/// Checks that a list has a value for each of `count` places, and each value that is used.
+template <class IsUsed>
+void check_sizes(std::string_view where, std::string_view attribute, const LayerSizes& sizes, std::size_t count,
+                 std::uint64_t least, std::uint64_t most, IsUsed is_used) {
+  if (sizes.is_list() && sizes.values().size() != count)
+    fail(where, attribute,
+         "found " + std::to_string(sizes.values().size()) + " values, expected one or " + std::to_string(count));
+  for (std::size_t n = 0; n < sizes.values().size(); ++n)
+    if (!sizes.is_list() || is_used(n)) check_range(where, attribute, sizes.values()[n], least, most);
+}
+
+void check_layers(const CaptureHeader& header, std::string_view where) {
+  check_range(where, "model_layers", header.model_layers, 1, static_cast<std::uint64_t>(kMaxLayer) + 1);
+  const auto check_ascending = [&](std::string_view attribute, const std::vector<std::int32_t>& layers) {
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      if (layers[i] < 0 || static_cast<std::uint32_t>(layers[i]) >= header.model_layers ||
+          (i > 0 && layers[i] <= layers[i - 1]))
+        fail(where, attribute, "found " + std::to_string(layers[i]) + ", expected ascending layer numbers");
+  };
+  if (header.layers.empty()) fail(where, "layers", "found none, expected at least one layer");
+  check_ascending("layers", header.layers);
+  check_ascending("layers_without_cache", header.layers_without_cache);
+  for (const std::int32_t layer : header.layers)
+    if (!has_cache(header, static_cast<std::size_t>(layer)))
+      fail(where, "layers", "found " + std::to_string(layer) + ", which is one of layers_without_cache");
+  const auto with_cache = [&](std::size_t layer) { return has_cache(header, layer); };
+  check_sizes(where, "query_heads", header.query_heads, header.model_layers, 1, kMaxHeads, with_cache);
+  check_sizes(where, "kv_heads", header.kv_heads, header.model_layers, 1, kMaxHeads, with_cache);
+  check_sizes(where, "head_dim", header.head_dim, header.model_layers, 2, kMaxHeadDim, with_cache);
+}
+
+void check_rotary_dim(const CaptureHeader& header, std::string_view where) {
+  check_sizes(where, "rotary_dim", header.rotary_dim, header.rope_factors.size(), 2, header.head_dim.most(),
+              [](std::size_t) { return true; });
+  for (const std::size_t channels : header.rotary_dim.values())
+    if (channels % 2 != 0) fail(where, "rotary_dim", "expected an even number");
+  for (std::size_t layer = 0; layer < header.model_layers; ++layer)
+    if (has_cache(header, layer))
+      check_range(where, "rotary_dim", header.rotary_dim.of(static_cast<std::size_t>(header.rope_kinds[layer])), 2,
+                  header.head_dim.of(layer));
+}
+
 void check_rope(const CaptureHeader& header, std::string_view where) {
   if (!std::isfinite(header.rope_theta)) fail(where, "rope_theta", "expected a finite number");
-  check_range(where, "rotary_dim", header.rotary_dim, 2, header.head_dim);
-  if (header.rotary_dim % 2 != 0) fail(where, "rotary_dim", "expected an even number");
   const std::size_t kinds = header.rope_factors.size();
   check_range(where, "rope_factors", kinds, 1, kMaxRopeKinds);
   for (const double factor : header.rope_factors)
@@ -51,7 +95,9 @@ void check_rope(const CaptureHeader& header, std::string_view where) {
   for (const std::int32_t kind : header.rope_kinds)
     if (kind < 0 || static_cast<std::size_t>(kind) >= kinds)
       fail(where, "rope_kinds", "found " + std::to_string(kind) + ", expected 0 to " + std::to_string(kinds - 1));
-  const std::size_t frequencies = kinds * (header.rotary_dim / 2);
+  check_rotary_dim(header, where);
+  std::size_t frequencies = 0;
+  for (std::size_t kind = 0; kind < kinds; ++kind) frequencies += header.rotary_dim.of(kind) / 2;
   if (header.rope_frequencies.size() != frequencies)
     fail(where, "rope_frequencies",
          "found " + std::to_string(header.rope_frequencies.size()) +
@@ -66,18 +112,10 @@ void check_header(const CaptureHeader& header, std::string_view where) {
   check_text(where, "architecture", header.architecture);
   check_text(where, "rope_scaling", header.rope_scaling);
   check_text(where, "rope_parameters", header.rope_parameters);
-  check_range(where, "model_layers", header.model_layers, 1, static_cast<std::uint64_t>(kMaxLayer) + 1);
-  check_range(where, "query_heads", header.query_heads, 1, kMaxHeads);
-  check_range(where, "kv_heads", header.kv_heads, 1, kMaxHeads);
-  check_range(where, "head_dim", header.head_dim, 2, kMaxHeadDim);
+  check_layers(header, where);
   check_range(where, "tokens", header.tokens, 2, kMaxTokens);
   check_range(where, "documents", header.documents, 1, kMaxCaptureDatasets);
   if (header.store == DType::kF64) fail(where, "dtype", "found f64, expected f32, f16 or bf16");
-  if (header.layers.empty()) fail(where, "layers", "found none, expected at least one layer");
-  for (std::size_t i = 0; i < header.layers.size(); ++i)
-    if (header.layers[i] < 0 || static_cast<std::uint32_t>(header.layers[i]) >= header.model_layers ||
-        (i > 0 && header.layers[i] <= header.layers[i - 1]))
-      fail(where, "layers", "found " + std::to_string(header.layers[i]) + ", expected ascending layer numbers");
   if (header.states.empty()) fail(where, "states", "found none, expected at least one kind of states");
   check_rope(header, where);
 }
@@ -85,6 +123,13 @@ void check_header(const CaptureHeader& header, std::string_view where) {
 CaptureType capture_type(DType store) noexcept {
   if (store == DType::kF16) return CaptureType::kF16;
   return store == DType::kBF16 ? CaptureType::kBF16 : CaptureType::kF32;
+}
+
+std::vector<std::int32_t> layer_list(const JsonCursor& array) {
+  std::vector<std::int32_t> layers(array.array_size());
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    layers[i] = static_cast<std::int32_t>(array.at(i).integer(0, kMaxLayer));
+  return layers;
 }
 
 std::vector<double> reals(const JsonCursor& array) {
@@ -120,13 +165,14 @@ CaptureLayout layout_of(const CaptureHeader& header, std::string_view where) {
   layout.datasets.push_back({"nll", CaptureType::kF32, {header.tokens - 1}, 4 * (header.tokens - 1)});
   for (const std::int32_t layer : header.layers)
     for (const StateKind kind : header.states) {
-      const std::uint64_t heads = header.heads_of(kind);
-      const auto values = checked_multiply(heads * header.head_dim, header.tokens);
+      const auto number = static_cast<std::size_t>(layer);
+      const std::uint64_t heads = header.heads_of(number, kind), head_dim = header.head_dim.of(number);
+      const auto values = checked_multiply(heads * head_dim, header.tokens);
       const auto bytes = values ? checked_multiply(*values, item_size(header.store)) : std::nullopt;
       if (!bytes) fail(where, "tokens", "heads, tokens and head_dim overflow");
       layout.datasets.push_back({layer_group(layer) + "/" + std::string(name_of(kind)),
                                  capture_type(header.store),
-                                 {heads, header.tokens, header.head_dim},
+                                 {heads, header.tokens, head_dim},
                                  *bytes});
     }
   for (const CaptureDataset& dataset : layout.datasets) {
@@ -146,8 +192,34 @@ std::optional<std::size_t> dataset_of(const CaptureHeader& header, std::int32_t 
   return 2 + row * header.states.size() + static_cast<std::size_t>(std::distance(header.states.begin(), kind_at));
 }
 
-std::string position_text(const CaptureHeader& header, std::size_t index) {
-  const std::size_t token = index / header.head_dim;
+std::size_t CaptureHeader::largest_state() const noexcept {
+  std::size_t most = 0;
+  for (const std::int32_t layer : layers)
+    for (const StateKind kind : states) {
+      const auto [heads, of_document, channels] = shape_of(static_cast<std::size_t>(layer), kind);
+      most = std::max(most, heads * of_document * channels);
+    }
+  return most;
+}
+
+std::uint64_t CaptureHeader::values() const noexcept {
+  std::uint64_t sum = 0;
+  for (const std::int32_t layer : layers)
+    for (const StateKind kind : states) {
+      const auto [heads, of_document, channels] = shape_of(static_cast<std::size_t>(layer), kind);
+      sum += std::uint64_t{heads} * of_document * channels;
+    }
+  return sum;
+}
+
+std::int64_t capture_version(const CaptureHeader& header) noexcept {
+  const bool differ = header.query_heads.is_list() || header.kv_heads.is_list() || header.head_dim.is_list() ||
+                      header.rotary_dim.is_list() || !header.layers_without_cache.empty();
+  return differ ? kCaptureVersion : 1;
+}
+
+std::string position_text(const CaptureHeader& header, std::size_t layer, std::size_t index) {
+  const std::size_t token = index / header.head_dim.of(layer);
   return "head " + std::to_string(token / header.tokens) + ", token " + std::to_string(token % header.tokens);
 }
 
@@ -160,18 +232,18 @@ std::string checksum_text(std::uint32_t checksum) {
 Json header_to_json(const CaptureHeader& header) {
   Json states = Json::array();
   for (const StateKind kind : header.states) states.push_back(name_of(kind));
-  return Json{{"model_name", header.model_name},
+  Json object{{"model_name", header.model_name},
               {"model_sha256", header.model_sha256},
               {"architecture", header.architecture},
               {"model_layers", header.model_layers},
               {"layers", header.layers},
-              {"query_heads", header.query_heads},
-              {"kv_heads", header.kv_heads},
-              {"head_dim", header.head_dim},
+              {"query_heads", header.query_heads.json()},
+              {"kv_heads", header.kv_heads.json()},
+              {"head_dim", header.head_dim.json()},
               {"rope_theta", header.rope_theta},
               {"rope_scaling", header.rope_scaling},
               {"rope_parameters", header.rope_parameters},
-              {"rotary_dim", header.rotary_dim},
+              {"rotary_dim", header.rotary_dim.json()},
               {"rope_kinds", header.rope_kinds},
               {"rope_factors", header.rope_factors},
               {"rope_frequencies", header.rope_frequencies},
@@ -179,6 +251,8 @@ Json header_to_json(const CaptureHeader& header) {
               {"states", std::move(states)},
               {"tokens", header.tokens},
               {"documents", header.documents}};
+  if (!header.layers_without_cache.empty()) object["layers_without_cache"] = header.layers_without_cache;
+  return object;
 }
 
 CaptureHeader header_from_json(const JsonCursor& object) {
@@ -188,12 +262,12 @@ CaptureHeader header_from_json(const JsonCursor& object) {
   header.architecture = object.at("architecture").string();
   header.rope_scaling = object.at("rope_scaling").string();
   header.model_layers = static_cast<std::uint32_t>(object.at("model_layers").unsigned_integer(kMaxLayer + 1));
-  header.query_heads = static_cast<std::uint32_t>(object.at("query_heads").unsigned_integer(kMaxHeads));
-  header.kv_heads = static_cast<std::uint32_t>(object.at("kv_heads").unsigned_integer(kMaxHeads));
-  header.head_dim = static_cast<std::uint32_t>(object.at("head_dim").unsigned_integer(kMaxHeadDim));
+  header.query_heads = LayerSizes::from_json(object.at("query_heads"), kMaxHeads);
+  header.kv_heads = LayerSizes::from_json(object.at("kv_heads"), kMaxHeads);
+  header.head_dim = LayerSizes::from_json(object.at("head_dim"), kMaxHeadDim);
   header.rope_theta = object.at("rope_theta").real();
   header.rope_parameters = object.at("rope_parameters").string();
-  header.rotary_dim = static_cast<std::uint32_t>(object.at("rotary_dim").unsigned_integer(kMaxHeadDim));
+  header.rotary_dim = LayerSizes::from_json(object.at("rotary_dim"), kMaxHeadDim);
   header.rope_factors = reals(object.at("rope_factors"));
   header.rope_frequencies = reals(object.at("rope_frequencies"));
   const JsonCursor kinds = object.at("rope_kinds");
@@ -202,8 +276,8 @@ CaptureHeader header_from_json(const JsonCursor& object) {
   header.tokens = object.at("tokens").unsigned_integer(kMaxTokens);
   header.documents = object.at("documents").unsigned_integer(kMaxCaptureDatasets);
   const JsonCursor layers = object.at("layers"), states = object.at("states"), store = object.at("dtype");
-  for (std::size_t i = 0; i < layers.array_size(); ++i)
-    header.layers.push_back(static_cast<std::int32_t>(layers.at(i).integer(0, kMaxLayer)));
+  header.layers = layer_list(layers);
+  if (object.has("layers_without_cache")) header.layers_without_cache = layer_list(object.at("layers_without_cache"));
   for (std::size_t i = 0; i < states.array_size(); ++i) {
     const auto kind = state_kind_from_name(states.at(i).string());
     if (!kind || !header.states.insert(*kind).second) states.at(i).fail("q_pre, k_pre, k_post or v, each once");

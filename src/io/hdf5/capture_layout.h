@@ -43,7 +43,10 @@ struct CaptureIndex {
 /// Maximum number of datasets in a capture. It keeps the index below 100 MB of memory whatever a file claims.
 inline constexpr std::uint64_t kMaxCaptureDatasets = 1U << 20;
 inline constexpr std::string_view kCaptureFormat = "kvspectrum-capture";
-inline constexpr std::int64_t kCaptureVersion = 1;
+/// The version of captures whose sizes differ between layers. All others have version 1.
+inline constexpr std::int64_t kCaptureVersion = 2;
+/// The version of manifests and journals.
+inline constexpr std::int64_t kRecordVersion = 1;
 inline constexpr std::size_t kMaxTextBytes = 1U << 16;  // limit of one attribute
 /// Size of the attribute `complete`, a 64-bit integer.
 inline constexpr std::uint64_t kCompleteBytes = 8;
@@ -57,8 +60,10 @@ std::string layer_group(std::int32_t layer);         // "layer/00"
 /// Returns the index in CaptureLayout::datasets, or nullopt if the capture does not hold these states.
 std::optional<std::size_t> dataset_of(const CaptureHeader& header, std::int32_t layer, StateKind kind);
 
-/// Returns "head H, token T" for element `index` of a [head, token, head_dim] dataset.
-std::string position_text(const CaptureHeader& header, std::size_t index);
+/// Returns the version of a capture with this header.
+std::int64_t capture_version(const CaptureHeader& header) noexcept;
+/// Returns "head H, token T" for element `index` of a [head, token, head_dim] dataset of `layer`.
+std::string position_text(const CaptureHeader& header, std::size_t layer, std::size_t index);
 /// Returns eight hexadecimal digits.
 std::string checksum_text(std::uint32_t checksum);
 

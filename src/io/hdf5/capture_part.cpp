@@ -47,8 +47,8 @@ void CaptureFilePart::write_stored(std::int32_t layer, StateKind kind, std::span
     float value = 0;
     widen(header_.store, states.data() + bad * item_size(header_.store), {&value, 1});
     throw Error(ErrorCode::kData, place(document_, *dataset),
-                "layer " + std::to_string(layer) + ", " + position_text(header_, bad) + ": found " +
-                    std::to_string(value) + " as " + std::string(name_of(header_.store)) +
+                "layer " + std::to_string(layer) + ", " + position_text(header_, static_cast<std::size_t>(layer), bad) +
+                    ": found " + std::to_string(value) + " as " + std::string(name_of(header_.store)) +
                     ", expected a finite number");
   }
   write_dataset(*dataset, states);

@@ -109,7 +109,7 @@ bool CaptureFileReader::read_states(std::uint64_t document, std::int32_t layer, 
   check_document(document);
   const CaptureHeader& header = capture_.header;
   const std::size_t dataset = find_dataset(layer, kind);
-  if (out.shape() != std::array<std::size_t, 3>{header.heads_of(kind), header.tokens, header.head_dim})
+  if (out.shape() != header.shape_of(static_cast<std::size_t>(layer), kind))
     throw Error(ErrorCode::kInternal, capture_.path.native(), "states that this capture does not hold");
   const std::size_t block = kCaptureBlock / item_size(header.store), size = out.size();
   std::uint32_t checksum = 0;
@@ -126,8 +126,8 @@ bool CaptureFileReader::read_states(std::uint64_t document, std::int32_t layer, 
   }
   if (bad != size)
     throw Error(ErrorCode::kData, capture_.place(document, dataset),
-                "layer " + std::to_string(layer) + ", " + position_text(header, bad) + ": found " +
-                    std::to_string(out.data()[bad]) + ", expected finite numbers");
+                "layer " + std::to_string(layer) + ", " + position_text(header, static_cast<std::size_t>(layer), bad) +
+                    ": found " + std::to_string(out.data()[bad]) + ", expected finite numbers");
   return true;
 }
 

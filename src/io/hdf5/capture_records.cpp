@@ -19,9 +19,9 @@ Json slice_of(const std::vector<Value>& values, std::size_t row, std::size_t wid
 
 void check_format(const JsonCursor& object, std::string_view where, std::string_view format) {
   if (object.at("format").string() != format) object.at("format").fail("\"" + std::string(format) + "\"");
-  if (object.at("version").unsigned_integer() > static_cast<std::uint64_t>(kCaptureVersion))
+  if (object.at("version").unsigned_integer() > static_cast<std::uint64_t>(kRecordVersion))
     throw Error(ErrorCode::kUnsupported, std::string(where) + ": /version",
-                "found a newer version, expected at most " + std::to_string(kCaptureVersion));
+                "found a newer version, expected at most " + std::to_string(kRecordVersion));
   if (object.at("version").unsigned_integer() == 0) object.at("version").fail("version 1");
 }
 
@@ -82,7 +82,7 @@ Json manifest_of(const CaptureIndex& index, const Json& identity) {
   for (std::size_t row = 0; row < index.offsets.size() / index.names.size(); ++row)
     documents.push_back(Json{{"offsets", slice_of(index.offsets, row, index.names.size())},
                              {"crc32c", slice_of(index.checksums, row, index.names.size())}});
-  return Json{{"format", kManifestFormat},      {"version", kCaptureVersion},
+  return Json{{"format", kManifestFormat},      {"version", kRecordVersion},
               {"file_bytes", index.file_bytes}, {"metadata_sha256", index.metadata_sha256},
               {"identity", identity},           {"names", index.names},
               {"bytes", index.bytes},           {"documents", std::move(documents)}};
@@ -107,7 +107,7 @@ Json layout_record(const CaptureProgress& progress) {
   for (std::size_t row = 0; row < index.offsets.size() / index.names.size(); ++row)
     documents.push_back(slice_of(index.offsets, row, index.names.size()));
   return Json{{"format", kJournalFormat},
-              {"version", kCaptureVersion},
+              {"version", kRecordVersion},
               {"file_bytes", index.file_bytes},
               {"metadata_sha256", index.metadata_sha256},
               {"complete_offset", progress.complete_offset},

@@ -58,6 +58,11 @@ class AttributeWriter {
   void integer(const std::string& name, std::uint64_t value) const {
     scalar(name, H5T_STD_I64LE, H5T_NATIVE_UINT64, &value);
   }
+  void sizes(const std::string& name, const LayerSizes& sizes) const {
+    if (!sizes.is_list()) return integer(name, sizes.values().front());
+    list(name, H5T_STD_I64LE, H5T_NATIVE_UINT64,
+         std::vector<std::uint64_t>(sizes.values().begin(), sizes.values().end()));
+  }
   void real(const std::string& name, double value) const { scalar(name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value); }
   template <class T>
   void list(const std::string& name, hid_t stored, hid_t memory, const std::vector<T>& values) const {
@@ -84,26 +89,28 @@ class AttributeWriter {
 void write_header(const Hdf5Scope& scope, hid_t file, const CaptureHeader& header) {
   const AttributeWriter attributes(scope, file);
   attributes.text("format", std::string(kCaptureFormat));
-  attributes.integer("version", kCaptureVersion);
+  attributes.integer("version", static_cast<std::uint64_t>(capture_version(header)));
   attributes.mark("complete", kCompleteMark);
   attributes.text("model_name", header.model_name);
   attributes.text("model_sha256", header.model_sha256);
   attributes.text("architecture", header.architecture);
   attributes.integer("model_layers", header.model_layers);
   attributes.list("layers", H5T_STD_I32LE, H5T_NATIVE_INT32, header.layers);
-  attributes.integer("query_heads", header.query_heads);
-  attributes.integer("kv_heads", header.kv_heads);
-  attributes.integer("head_dim", header.head_dim);
+  attributes.sizes("query_heads", header.query_heads);
+  attributes.sizes("kv_heads", header.kv_heads);
+  attributes.sizes("head_dim", header.head_dim);
   attributes.real("rope_theta", header.rope_theta);
   attributes.text("rope_scaling", header.rope_scaling);
   attributes.text("rope_parameters", header.rope_parameters);
-  attributes.integer("rotary_dim", header.rotary_dim);
+  attributes.sizes("rotary_dim", header.rotary_dim);
   attributes.list("rope_kinds", H5T_STD_I32LE, H5T_NATIVE_INT32, header.rope_kinds);
   attributes.list("rope_factors", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, header.rope_factors);
   attributes.list("rope_frequencies", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, header.rope_frequencies);
   attributes.text("dtype", std::string(name_of(header.store)));
   attributes.integer("tokens", header.tokens);
   attributes.integer("documents", header.documents);
+  if (!header.layers_without_cache.empty())
+    attributes.list("layers_without_cache", H5T_STD_I32LE, H5T_NATIVE_INT32, header.layers_without_cache);
 }
 
 /// Creates every dataset. Returns their offsets.

@@ -49,7 +49,7 @@ std::string random_id() {
 
 /// Returns line 0 of the journal: every fact that changes results is a top-level member, so that a conflict names it.
 Json journal_identity(const CaptureHeader& header, const Json& run) {
-  Json identity{{"format", "kvspectrum-capture-journal"}, {"version", kCaptureVersion}};
+  Json identity{{"format", "kvspectrum-capture-journal"}, {"version", kRecordVersion}};
   const Json fields = header_to_json(header);
   for (const auto& [key, value] : fields.items()) identity["capture." + key] = value;
   for (const auto& [key, value] : run.items()) identity[key] = value;
@@ -159,7 +159,7 @@ void CaptureFileWriter::write_stored(std::int32_t layer, StateKind kind, std::sp
 }
 
 void CaptureFileWriter::write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) {
-  if (states.shape() != std::array<std::size_t, 3>{header_.heads_of(kind), header_.tokens, header_.head_dim})
+  if (states.shape() != header_.shape_of(static_cast<std::size_t>(layer), kind))
     throw Error(ErrorCode::kInternal, paths_.output.native(), "states that this capture does not hold");
   if (header_.store == DType::kF32) return write_stored(layer, kind, std::as_bytes(states.span()));
   std::vector<std::byte> narrowed(states.size() * item_size(header_.store));

@@ -67,6 +67,9 @@ class CpuBackend final : public Backend {
   void recur(const RecurrenceInput& input, BackendView<float, 2> out) override;
   void gate(const GateInput& input, Operand out) override;
   void gate_by_sigmoid(BackendView<const float, 2> gate, Operand x) override;
+  void scale(BackendView<float, 2> x, float factor) override;
+  void multiply(BackendView<const float, 2> factors, Operand x) override;
+  void clear(BackendView<float, 2> x) override;
   void cross_entropy(Operand x, const Weight& head, std::span<const std::int32_t> targets, std::span<float> nll,
                      float softcap) override;
 

@@ -6,6 +6,10 @@ from kvspectrum.reader.schema import SCHEMA, parameters_of
 _KINDS = {"array": list, "object": dict}
 
 
+def _largest(value):
+    return max(value, default=0) if isinstance(value, list) else value
+
+
 class _Rules:
     def __init__(self, document, where):
         self.document, self.where = document, where
@@ -28,7 +32,8 @@ class _Rules:
         if found is not None:
             return found
         if place == "/parameters/layers":
-            return list(range(self.find("/model/layers")))
+            without = self.find("/model/layers_without_cache") or []
+            return [layer for layer in range(self.find("/model/layers")) if layer not in without]
         return parameters_of(self.document["method"])[place.rsplit("/", 1)[1]]["default"]
 
     def size_of(self, name, position):
@@ -39,13 +44,17 @@ class _Rules:
                 return len(self.layers) if self.document["files"] else 0
             case "rope_chunks":
                 return self.value_of("/model/rope/rotary_dim") // 2
+            case "kind_chunks":
+                kinds = self.find("/model/rope/kinds")
+                kind = kinds[position or 0] if kinds else self.find("/model/rope")
+                return kind["rotary_dim"] // 2
             case "rope_kinds":
                 return len(self.find("/model/rope/kinds") or [None])
             case "heads":
                 queries = self.value_of("/calibration/ropelite/granularity") == "query-head"
-                return self.value_of("/model/query_heads" if queries else "/model/kv_heads")
+                return _largest(self.value_of("/model/query_heads" if queries else "/model/kv_heads"))
         value = self.value_of(name)
-        return value[position] if isinstance(value, list) else value
+        return value[position] if isinstance(value, list) and position is not None else _largest(value)
 
     def check(self, rule):
         if all(self.find(place) == value for place, value in rule.get("if", {}).items()):
@@ -64,8 +73,11 @@ class _Rules:
         self.check_company(rule, value, place)
         if isinstance(value, list):
             self.check_list(rule, value, place, position)
+        others = self.find(rule["outside"]) or [] if "outside" in rule else []
         for index, entry in enumerate(value if isinstance(value, list) else [value]):
             at = f"{place}/{index}" if isinstance(value, list) else place
+            if entry in others:
+                self.refuse(at, f"found {shown(entry)}, expected none of {rule['outside']}")
             for key, excess in (("below", 1), ("at_most", 0)):
                 if key in rule and entry > (limit := self.size_of(rule[key], position) - excess):
                     self.refuse(at, f"found {shown(entry)}, expected a whole number from 0 to {limit}")

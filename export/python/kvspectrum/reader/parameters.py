@@ -4,8 +4,10 @@ import struct
 
 from kvspectrum.reader.error import ConfigError, shown
 from kvspectrum.reader.schema import parameters_of
+from kvspectrum.reader.sizes import size_of
 
 _MOST = 1 << 40  # of a count
+_SIZES = ("query_heads", "kv_heads", "head_dim")
 _NUMBER_LISTS = {"kept", "kept_v", "skip_layers", "type_skip_layers"}
 _SCALES = ("scale_k", "scale_v")
 _SHARED = {"layers", "prefix", "prefill"}  # no lists by layer
@@ -41,7 +43,8 @@ class _Reader:
         self.model, self.method, self.where = document["model"], document["method"], where
         self.given = {name: value for name, value in document["parameters"].items() if value is not None}
         self.standards = {name: node.get("default") for name, node in parameters_of(self.method).items()}
-        all_layers = list(range(self.model["layers"]))
+        without = self.model.get("layers_without_cache", [])
+        all_layers = [layer for layer in range(self.model["layers"]) if layer not in without]
         self.layers = self.numbers("layers", self.given.get("layers", all_layers), len(all_layers))
         if not self.layers or self.layers != sorted(set(self.layers)):
             self.refuse("layers", "found another list, expected some layers, ascending, each once")
@@ -73,7 +76,8 @@ class _Reader:
     def layer(self, position):
         values = {name: self.of_layer(name, position) for name in self.standards if name != "layers"}
         layer = _Layer(values, self.refuse)
-        layer.index, layer.model = self.layers[position], self.model
+        layer.index = self.layers[position]
+        layer.model = {**self.model, **{name: size_of(self.model, name, layer.index) for name in _SIZES}}
         for name in _NUMBER_LISTS & self.given.keys():
             limit = values["chunks"] if name.startswith("kept") else self.model["layers"]
             values[name] = self.numbers(name, values[name], limit)

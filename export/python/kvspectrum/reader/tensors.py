@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kvspectrum.reader.error import ConfigError
 from kvspectrum.reader.json_text import parse
+from kvspectrum.reader.sizes import size_of
 
 _BYTES = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8}
 _F32_MOST = 3.4028234663852886e38
@@ -74,15 +75,14 @@ class Tensors:
 
 def _check_elitekv(document, tensors):
     model, parameters = document["model"], document["parameters"]
-    kv_heads, head_dim = model["kv_heads"], model["head_dim"]
-    queries, rows = model["query_heads"] * head_dim, kv_heads * head_dim
-
     def of_layer(name, position):
         value = parameters[name]
         return value[position] if isinstance(value, list) else value
 
     width = None
     for n, layer in enumerate(parameters["layers"]):
+        kv_heads, head_dim = size_of(model, "kv_heads", layer), size_of(model, "head_dim", layer)
+        queries, rows = size_of(model, "query_heads", layer) * head_dim, kv_heads * head_dim
         keys = rows - 2 * kv_heads * of_layer("r", n)
         pairs = [("", keys + rows, of_layer("d_ckv", n))]
         if parameters["factorization"] == "separate":
@@ -111,11 +111,13 @@ def _row_sets(rows, kv_heads, head_dim):
 
 def _check_transform(document, tensors):
     model, parameters = document["model"], document["parameters"]
-    kv_heads, head_dim = model["kv_heads"], model["head_dim"]
-    values, by_head = 2 * kv_heads * head_dim, parameters["rows"] == "head"
-    product = (kv_heads, head_dim, head_dim) if by_head else (values, values)
+    by_head = parameters["rows"] == "head"
     tensors.values("books", _BOOKS)
     for n, layer in enumerate(parameters["layers"]):
+        kv_heads, head_dim = size_of(model, "kv_heads", layer), size_of(model, "head_dim", layer)
+        values = 2 * kv_heads * head_dim
+        product = (kv_heads, head_dim, head_dim) if by_head else (values, values)
+
         def read(what, shape, fits=lambda value: True, expected=""):
             name = f"layers.{layer}.{what}"
             found = tensors.values(name, shape)
