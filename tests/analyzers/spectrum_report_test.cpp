@@ -151,7 +151,8 @@ TEST(SpectrumResults, AHeadThatALayerLacksHasNoValue) {
   const Json heads = to_json(drawn)["states"]["k_pre"]["all_tokens"]["with_dc"]["heads"];
   EXPECT_EQ(heads[0]["energy"].size(), kHeads);
   EXPECT_EQ(heads[1]["energy"].size(), 1U);
-  const auto& places = energy_share_chart("", drawn).panels[0].cells->places;  // [head][layer]
+  const draw::Chart chart = energy_share_chart("", drawn);
+  const auto& places = chart.panels[0].cells->places;  // [head][layer]
   ASSERT_EQ(places.size(), kHeads);
   EXPECT_NEAR(places[0][1], 0.1, 1e-12);
   EXPECT_NEAR(places[2][0], 0.1, 1e-12);

@@ -192,9 +192,9 @@ TEST_F(HostileCapture, AttributesMissingOrOfAnotherKind) {
 }
 
 TEST_F(HostileCapture, VersionsAndFormats) {
-  const std::int64_t newer = 2, none = 0;
+  const std::int64_t newer = 3, none = 0;
   replace_attribute("version", H5T_NATIVE_INT64, &newer);
-  expect_refused(ErrorCode::kUnsupported, "/@version: found 2, expected 1");
+  expect_refused(ErrorCode::kUnsupported, "/@version: found 3, expected 1");
   replace_attribute("version", H5T_NATIVE_INT64, &none);
   expect_refused(ErrorCode::kInput, "/@version: found 0, expected 1");
   const hid_t text = H5Tcopy(H5T_C_S1);

@@ -27,6 +27,9 @@ double relative_difference(std::span<const float> found, std::span<const float> 
   return difference / largest;
 }
 
+/// Scores of normalised queries and keys that nothing divides by sqrt(d) amplify rounding.
+bool has_large_scores(const ModelConfig& model) { return model.first_attention().scale == 1; }
+
 /// Values of one combination per architecture as Transformers computes them in f32 (tests/parity/make_models.py
 /// --golden): weights by a formula, 300 tokens, more than any window here.
 class ParityGolden : public testing::TestWithParam<const char*> {
@@ -43,13 +46,13 @@ class ParityGolden : public testing::TestWithParam<const char*> {
   /// The first channels of the last KV head's rows at the golden positions, as many as `golden` has: some classes of
   /// Transformers rotate a copy of the rotated channels.
   std::vector<float> chosen(const std::vector<float>& states, const char* golden) const {
-    const ModelConfig& config = model_->config();
+    const AttentionConfig& attention = model_->config().layer[golden_["layer"].get<std::size_t>()].attention;
     std::vector<float> rows;
     const auto positions = golden_["positions"].get<std::vector<std::size_t>>();
     const std::size_t width = golden_[golden].size() / positions.size();
     for (const auto position : positions) {
-      const std::size_t row = (config.kv_heads() - 1) * tokens_.size() + position;
-      const auto first = states.begin() + static_cast<std::ptrdiff_t>(row * config.head_dim());
+      const std::size_t row = (attention.kv_heads - 1) * tokens_.size() + position;
+      const auto first = states.begin() + static_cast<std::ptrdiff_t>(row * attention.head_dim);
       rows.insert(rows.end(), first, first + static_cast<std::ptrdiff_t>(width));
     }
     return rows;
@@ -75,14 +78,15 @@ TEST_P(ParityGolden, StatesLogitsAndLossEqualTransformers) {
 
   const auto rows = golden_["rows"].get<std::vector<std::size_t>>();
   const std::vector<float> logits = decoder.logits(hidden, rows);
+  const double tolerance = has_large_scores(model_->config()) ? 5e-4 : 1e-4;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const auto expected = golden_["logits"][row].get<std::vector<float>>();
     for (std::size_t i = 0; i < expected.size(); ++i)
-      ASSERT_NEAR(logits[row * model_->config().vocabulary + i], expected[i], 1e-4) << row << " " << i;
+      ASSERT_NEAR(logits[row * model_->config().vocabulary + i], expected[i], tolerance) << row << " " << i;
   }
   const std::vector<float> nll = document_nll(decoder, tokens_);
   const auto expected_nll = golden_["nll"].get<std::vector<float>>();
-  for (std::size_t i = 0; i < expected_nll.size(); ++i) ASSERT_NEAR(nll[13 * i], expected_nll[i], 1e-4) << i;
+  for (std::size_t i = 0; i < expected_nll.size(); ++i) ASSERT_NEAR(nll[13 * i], expected_nll[i], tolerance) << i;
 }
 
 /// One pass over the first 60 tokens, more than any window here.
@@ -118,7 +122,7 @@ TEST_P(Passes, MembersOfABatchEqualTheSingleOne) {
 
 TEST_P(Passes, SingleTokensWithACacheEqualOnePass) {
   // Chunks of a recurrence round otherwise than its single steps.
-  const double tolerance = model_->config().has_recurrence() ? 1e-4 : 2e-5;
+  const double tolerance = model_->config().has_recurrence() || has_large_scores(model_->config()) ? 1e-4 : 2e-5;
   Cache cache = test::cache_of(model_->config(), "full");
   for (std::size_t t = 0; t + 1 < tokens_.size(); ++t) {
     ResidualStream step = decoder_->embed(std::span(tokens_).subspan(t, 1), t, tokens_.size());
@@ -185,8 +189,8 @@ const auto kArchitectures = testing::Values(
     "llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "olmo2", "gpt_neox", "seed_oss", "granite",
     "granitemoe", "ernie4_5", "glm4", "glm4_moe", "minimax_m2", "olmo3", "phi", "starcoder2", "stablelm", "smollm3",
     "exaone4", "cohere2", "olmoe", "phi_qk_layernorm", "stablelm_parallel", "ministral3", "hunyuan_v1_dense",
-    "hunyuan_v1_moe", "gpt_oss", "phi_tied", "ernie4_5_moe", "gemma3_composite", "qwen3_vl", "mixtral", "qwen2_moe",
-    "qwen3_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe");
+    "hunyuan_v1_moe", "gpt_oss", "phi_tied", "ernie4_5_moe", "gemma3_composite", "gemma4_shared", "gemma4_one_row",
+    "gemma4_experts", "qwen3_vl", "mixtral", "qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe");
 const auto kName = [](const auto& name) { return std::string(name.param); };
 INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden, kArchitectures, kName);
 INSTANTIATE_TEST_SUITE_P(Architectures, Passes, kArchitectures, kName);

@@ -50,6 +50,14 @@ GEMMA = {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": WINDOW,
 GEMMA2 = {**GEMMA, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
           "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 GEMMA3 = {**GEMMA, "layer_types": ["sliding_attention", "sliding_attention", "full_attention"]}
+GEMMA4 = {"head_dim": 16, "global_head_dim": 24, "sliding_window": WINDOW, "num_hidden_layers": 4,
+          "hidden_activation": "gelu_pytorch_tanh", "final_logit_softcapping": 30.0, "vocab_size_per_layer_input": VOCABULARY,
+          "hidden_size_per_layer_input": 0,
+          "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+          "rope_parameters": {
+              "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
+              "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}}
+GEMMA4_ONE_ROW = {"attention_k_eq_v": True, "num_global_key_value_heads": 1}
 NEOX = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": None, "hidden_act": "gelu",
         "layer_norm_eps": 1e-5}
 
@@ -143,6 +151,11 @@ COMBINATIONS = {
     "gemma3_yarn": ("gemma3_text", {**GEMMA3, **gemma3_rope(YARN)}, None),
     "gemma3_head_256": ("gemma3_text", {**GEMMA3, "head_dim": 256, "query_pre_attn_scalar": 256, "num_key_value_heads": 1,
                                         **gemma3_rope(DEFAULT)}, None),
+    "gemma4_shared": ("gemma4_text", {**GEMMA4, "hidden_size_per_layer_input": 8, "num_kv_shared_layers": 2,
+                                      "use_double_wide_mlp": True}, None),
+    "gemma4_one_row": ("gemma4_text", {**GEMMA4, **GEMMA4_ONE_ROW}, None),
+    "gemma4_experts": ("gemma4_text", {**GEMMA4, **GEMMA4_ONE_ROW, "enable_moe_block": True, "num_experts": 6,
+                                       "top_k_experts": 2, "moe_intermediate_size": 24}, None),
     "gemma3_composite": ("gemma3", gemma3_composite({**GEMMA3, **gemma3_rope(LINEAR)}), None),
     "qwen3_vl_default": ("qwen3_vl", qwen3_vl({"head_dim": 16, **rope({**DEFAULT, "mrope_section": [4, 2, 2],
                                                                        "mrope_interleaved": True}, 5e6)}), None),
@@ -235,7 +248,8 @@ GOLDEN = {"olmoe": "olmoe_clip", "phi_qk_layernorm": "phi_qk_layernorm", "stable
           "exaone4": "exaone4_window", "cohere2": "cohere2_window",
           "llama": "llama_yarn", "mistral": "mistral_default", "qwen2": "qwen2_default", "qwen3": "qwen3_linear",
           "gemma2": "gemma2_default", "gemma3": "gemma3_linear", "phi3": "phi3_longrope", "olmo2": "olmo2_llama3",
-          "gpt_neox": "gpt_neox_dynamic", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default",
+          "gpt_neox": "gpt_neox_dynamic", "gemma4_shared": "gemma4_shared", "gemma4_one_row": "gemma4_one_row",
+          "gemma4_experts": "gemma4_experts", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default",
           "qwen3_next": "qwen3_next_default", "qwen3_5": "qwen3_5_default", "qwen3_5_moe": "qwen3_5_moe_default",
           "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense",
           "phi_tied": "phi_tied", "ernie4_5_moe": "ernie4_5_moe_bias"}
@@ -255,7 +269,8 @@ def formula(name, shape, kind):
     values = (z >> np.uint64(40)).astype(np.float32) * np.float32(2.0 ** -23) - np.float32(1)
     if len(shape) == 2:  # about unit gain: uniform values have variance 1/3
         return (values * np.float32(2.0 / np.sqrt(np.float64(shape[1])))).reshape(shape)
-    if "norm" in name and not name.endswith("bias") and not kind.startswith("gemma"):  # Gemma adds the 1 itself
+    less_one = kind.startswith("gemma") and not kind.startswith("gemma4")  # Gemma 2 and 3 add the 1 themselves
+    if "norm" in name and not name.endswith("bias") and not less_one:
         return np.float32(1) + np.float32(0.25) * values
     return (np.float32(0.25) * values).reshape(shape)
 
@@ -273,7 +288,7 @@ def expert_parts(name, value, kind):
 def stored_tensors(model):
     """Yields (name in the file, parameter or the part of one that the file stores by that name)."""
     kind = model.config.model_type
-    biases = [(name, buffer) for name, buffer in model.named_buffers() if name.endswith("e_score_correction_bias")]
+    biases = [(name, buffer) for name, buffer in model.named_buffers() if name.endswith(("e_score_correction_bias", "layer_scalar"))]
     for name, parameter in [*model.named_parameters(), *biases]:
         if kind in ("mixtral", "minimax_m2"):
             name = name.replace(".mlp.", ".block_sparse_moe.")
@@ -283,7 +298,7 @@ def stored_tensors(model):
             for part, stored in (("experts.gate_up_proj", "input_linear.weight"),
                                  ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):
                 name = name.replace("block_sparse_moe." + part, "block_sparse_moe." + stored)
-        if ".experts." in name and kind not in ("gpt_oss", "qwen3_5_moe"):
+        if ".experts." in name and kind not in ("gpt_oss", "gemma4_text", "qwen3_5_moe"):  # one tensor for all experts
             yield from expert_parts(name, parameter, kind)
         else:
             yield name, parameter
@@ -317,7 +332,7 @@ def rotating_layers(config):
         return [layer for layer, kind in enumerate(config.layer_types) if kind == "sliding_attention"]
     if recurrent_layers(config):
         return [layer for layer, kind in enumerate(config.layer_types) if kind == "full_attention"]
-    return list(range(config.num_hidden_layers))
+    return list(range(config.num_hidden_layers - getattr(config, "num_kv_shared_layers", 0)))
 
 
 def recurrent_layers(config):
@@ -355,11 +370,19 @@ def run(model, ids):
         keys.append((in_halves(k, arguments[0]), in_halves(post, arguments[0])))
         return rotated
 
-    module.apply_rotary_pos_emb = recording
+    def recording_one(states, *arguments, **options):
+        rotated = plain(states, *arguments, **options)
+        calls.append((states[0].transpose(0, 1).clone(), rotated[0].transpose(0, 1)))
+        return rotated
+
+    calls, by_one = [], model.config.model_type == "gemma4_text"
+    module.apply_rotary_pos_emb = recording_one if by_one else recording
     try:
         logits = model(torch.tensor([ids]), use_cache=False).logits[0].float()
     finally:
         module.apply_rotary_pos_emb = plain
+    if by_one:  # queries, then keys, of each layer with keys; then queries of the others
+        keys = calls[1:2 * len(rotating_layers(model.config)):2]
     assert len(keys) == len(rotating_layers(model.config.get_text_config()))
     nll = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:]), reduction="none")
     return logits, nll, keys
