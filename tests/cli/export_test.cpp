@@ -4,9 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <utility>
 
 #include "io/digest.h"
 #include "io/gguf.h"
+#include "io/json.h"
 #include "io/tensor_archive.h"
 #include "tests/cli/calibrate_fixture.h"
 #include "tests/cli/letters_tokenizer.h"
@@ -44,6 +47,35 @@ TEST_F(ExportProgram, NamesWhatItCanWrite) {
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.err, HasSubstr("found 'gguf-llama', expected one of "));
   EXPECT_THAT(unknown.err, HasSubstr("mha2mla-rank"));
+}
+
+TEST_F(ExportProgram, WritesTheDecodedValuesOfAQuantisedModel) {
+  const std::filesystem::path model = KVS_GOLDEN_DIR "/checkpoints/gptq_w4_order", out = folder_ / "out";
+  const Json expected = parse_json(slurp(model / "expected.json"), "expected.json");
+  std::string tokens;
+  for (int document = 0; document < 4; ++document) {
+    tokens += "[" + std::to_string(document);
+    for (int token = 1; token < 32; ++token) tokens += ", " + std::to_string((7 * token + document) % 48);
+    tokens += "]\n";
+  }
+  std::ofstream(folder_ / "tokens.jsonl") << tokens;
+  const Outcome made =
+      run("kvcalibrate", {"elitekv", "--model", model, "--tokens-file", folder_ / "tokens.jsonl", "--window", "32",
+                          "--elite", "2", "--rank", "32", "--out", folder_ / "quantised.json"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  const Outcome written = run("kvcalibrate", {"export", "--to", "elitekv", "--model", model, "--config",
+                                              folder_ / "quantised.json", "--out", out});
+  ASSERT_EQ(written.status, 0) << written.err;
+  const auto archive = open_safetensors(out / "model.safetensors");
+  for (const auto& [key, name] : {std::pair("gate", "mlp.gate_proj"), std::pair("down", "mlp.down_proj")}) {
+    const StoredTensor* tensor = archive->find("model.layers.0." + std::string(name) + ".weight");
+    ASSERT_NE(tensor, nullptr);
+    Sha256 digest;
+    digest.update(tensor->bytes);
+    EXPECT_EQ(tensor->type_name, "F32");
+    EXPECT_EQ(digest.finish(), expected.at("sha256").at(key)) << name;
+  }
+  EXPECT_FALSE(parse_json(slurp(out / "config.json"), "config.json").contains("quantization_config"));
 }
 
 TEST_F(ExportProgram, ReplacesAFileByForceAlone) {
