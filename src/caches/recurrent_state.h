@@ -12,7 +12,7 @@ struct RecurrentState {
   BackendTensor<float, 2> inputs;  // [tap − 1, channel]: the convolution's last inputs
   BackendTensor<float, 3> memory;  // [value_head, key_dim, value_dim], or empty
 
-  bool empty() const noexcept { return inputs.view().data() == nullptr; }
+  bool empty() const noexcept { return inputs.view().data() == nullptr && memory.view().data() == nullptr; }
   std::size_t bytes() const noexcept { return inputs.bytes() + memory.bytes(); }
 };
 

@@ -15,6 +15,8 @@
 
 namespace kvs::inline model {
 
+struct ParsedConfig;  // model/parsed_config.h
+
 /// The use of a tensor, independent of its name in a file.
 enum class TensorRole : std::uint8_t {
   kEmbedding,
@@ -56,22 +58,26 @@ enum class TensorRole : std::uint8_t {
   kSharedGate,
   kSharedUp,
   kSharedDown,
+  kLatentIn,  // these two: of the chosen experts' common input and output
+  kLatentOut,
   kMixerQuery,  // these: of a layer's recurrent block
   kMixerKey,
   kMixerValue,
   kMixerGate,      // of its output
   kMixerStrength,  // of the delta rule
+  kMixerFactor,    // of the short convolution's input
   kMixerStep,
   kMixerTaps,  // of the convolution: [channel, tap]
   kMixerDecay,
   kMixerStepBias,
+  kMixerSkip,
   kMixerNorm,
   kMixerOutput,
   kExpertGate,  // these three: of each expert
   kExpertUp,
   kExpertDown
 };
-inline constexpr std::size_t kTensorRoles = 53, kExpertRoles = 3;
+inline constexpr std::size_t kTensorRoles = 57, kExpertRoles = 3;
 constexpr bool is_shared(TensorRole role) noexcept {
   return role >= TensorRole::kSharedScale && role <= TensorRole::kSharedDown;
 }
@@ -92,6 +98,8 @@ enum class TensorAxis : std::uint8_t {
   kExperts,
   kExpertWidth,
   kSharedWidth,
+  kLatent,
+  kExpertModel,   // channels of an expert's input
   kMixerKeyRows,  // these: of the recurrent block
   kMixerValueRows,
   kMixerKeyHeads,
@@ -105,7 +113,7 @@ enum class TensorAxis : std::uint8_t {
 };
 
 /// When a tensor has a bias: never, always, or depending on a switch of the config.
-enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kOutput, kFeedForward };
+enum class BiasGroup : std::uint8_t { kNone, kAlways, kAttention, kOutput, kFeedForward, kConvolution };
 
 /// One tensor of an architecture. Names lack their ending; the first "{}" represents the layer, the second the expert,
 /// or the head of a gain that has a vector for each head. A tensor of the experts whose name has no second "{}" holds
@@ -151,9 +159,10 @@ enum class WindowRule : std::uint8_t {
 /// Which layers do not rotate queries and keys.
 enum class UnrotatedRule : std::uint8_t {
   kNone,
-  kListed,         // a 0 in no_rope_layers, or every no_rope_layer_interval-th layer
-  kFullLayers,     // layers without a window
-  kFullIfWindowed  // layers without a window, if sliding_window is stated
+  kListed,          // a 0 in no_rope_layers, or every no_rope_layer_interval-th layer
+  kFullLayers,      // layers without a window
+  kFullIfWindowed,  // layers without a window, if sliding_window is stated
+  kUnlessStated     // all, unless position_embedding_type is "rope"
 };
 
 /// Keys of a config.json for differences between models of one family. Defaults are those of its Transformers class.
@@ -170,7 +179,11 @@ struct ConfigKeys {
   bool qk_norm_default = false;
   std::string_view mlp_bias = {};  // switch of BiasGroup::kFeedForward
   bool mlp_bias_default = false;
-  std::string_view logit_scale = {};  // key of ModelConfig::logit_scale
+  std::string_view convolution_bias = {};  // switch of BiasGroup::kConvolution
+  bool convolution_bias_default = false;
+  std::string_view d_ff = "intermediate_size";  // of dense blocks
+  std::size_t d_ff_default = 0;                 // 0: the key is required
+  std::string_view logit_scale = {};            // key of ModelConfig::logit_scale
   float logit_scale_default = 1;
   bool multipliers = false;        // attention_, embedding_ and residual_multiplier, logits_scaling; defaults 1
   std::string_view clip = {};      // key of AttentionConfig::clip
@@ -209,8 +222,9 @@ struct ExpertRules {
 
 /// How a family with recurrent blocks states them.
 struct RecurrenceRules {
-  /// Sets the recurrent blocks, and removes the attention of layers without it. @throws Error as ExpertRules::read.
-  void (*read)(const JsonCursor& root, std::vector<LayerConfig>& layers);
+  /// Sets the blocks of `config`'s layers that its other readers do not know, and removes those that a layer lacks.
+  /// @throws Error as ExpertRules::read.
+  void (*read)(const JsonCursor& root, ParsedConfig& parsed);
   std::span<const std::string_view> keys;  // of config.json that `read` reads
   std::span<const TensorSpec> tensors;     // of a recurrent block, with the norm of its input
 };

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,6 +56,7 @@ struct ExpertsConfig {
   std::size_t count = 0, chosen = 0;  // count 0: a dense block
   std::size_t d_ff = 0;               // of an expert
   std::size_t shared_d_ff = 0;        // of the expert that every token goes through; 0: none
+  std::size_t latent = 0;             // channels of the chosen experts' inputs and outputs; 0: d_model
   Scores scores = Scores::kSoftmax;   // of the router's logits, over all experts
   bool normalised = false;            // the weights of the chosen experts are divided by their sum
   SwigluClamp clamp = {};             // limit 0: the experts have the family's activation
@@ -77,32 +79,43 @@ struct FeedForwardConfig {
   }
 };
 
-/// The Gated DeltaNet block of one layer: linear attention with a state of fixed size. A key head serves consecutive
-/// value heads, equally many each.
-struct DeltaNetConfig {
-  std::size_t key_heads = 0, value_heads = 0;  // 0: the layer has no such block
-  std::size_t key_head_dim = 0, value_head_dim = 0;
-  std::size_t kernel = 0;  // taps of the causal convolution, including the current token
+/// The recurrent block of one layer, which mixes tokens by a state of fixed size. A key head serves consecutive value
+/// heads, equally many each. In Mamba-2 and by state-space duality, queries, keys and values are C, B and x.
+struct RecurrenceConfig {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kDeltaNet,  // Gated DeltaNet
+    kMamba2,
+    kShortConvolution  // a gated convolution alone: one value head with all channels, no keys
+  };
+
+  Kind kind = Kind::kNone;
+  std::size_t key_heads = 0, value_heads = 0, key_head_dim = 0, value_head_dim = 0;
+  std::size_t kernel = 0;         // taps of the causal convolution, including the current token
+  std::size_t norm_channels = 0;  // of the output's norm: channels with one mean; 0: no norm
+  bool gate_first = false;        // the norm follows the gate
+  float least_step = 0, most_step = std::numeric_limits<float>::infinity();  // Mamba-2
 
   std::size_t key_rows() const noexcept { return key_heads * key_head_dim; }
   std::size_t value_rows() const noexcept { return value_heads * value_head_dim; }
   /// Channels of the convolution: queries, keys and values.
   std::size_t channels() const noexcept { return 2 * key_rows() + value_rows(); }
   std::size_t state_values() const noexcept {
-    return value_heads * key_head_dim * value_head_dim + (kernel - 1) * channels();
+    return kind == Kind::kNone ? 0 : value_heads * key_head_dim * value_head_dim + (kernel - 1) * channels();
   }
 };
 
 /// The blocks of one layer. A block whose sizes are 0 is absent.
 struct LayerConfig {
   AttentionConfig attention;  // query_heads 0: the layer has neither attention nor a KV cache
-  DeltaNetConfig delta_net = {};
+  RecurrenceConfig recurrence = {};
   FeedForwardConfig feed_forward;
 
   bool has_attention() const noexcept { return attention.query_heads > 0; }
-  bool has_recurrence() const noexcept { return delta_net.key_heads > 0; }
+  bool has_recurrence() const noexcept { return recurrence.kind != RecurrenceConfig::Kind::kNone; }
+  bool has_feed_forward() const noexcept { return feed_forward.d_ff > 0 || feed_forward.is_sparse(); }
   /// Values of the state of the layer's recurrent block, which does not grow with the tokens.
-  std::size_t recurrent_values() const noexcept { return has_recurrence() ? delta_net.state_values() : 0; }
+  std::size_t recurrent_values() const noexcept { return recurrence.state_values(); }
   /// Returns true if the layer has keys and values of its own.
   bool has_cache() const noexcept { return has_attention() && !attention.kv_layer; }
 };

@@ -1,5 +1,7 @@
 #include "model/config_json.h"
 
+#include <cmath>
+
 #include "model/rope_json.h"
 
 namespace kvs::inline model {
@@ -14,17 +16,26 @@ Json arithmetic_json(const Arithmetic& arithmetic) {
   return json;
 }
 
+Json recurrence_json(const RecurrenceConfig& block) {
+  const auto& [kind, key_heads, value_heads, key_head_dim, value_head_dim, kernel, norm_channels, gate_first,
+               least_step, most_step] = block;
+  return {kind,   key_heads,     value_heads, key_head_dim, value_head_dim,
+          kernel, norm_channels, gate_first,  least_step,   std::isfinite(most_step) ? Json(most_step) : Json()};
+}
+
 Json layer_json(const LayerConfig& layer) {
   const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap, clip, sinks, temperature, one_row,
                kv_layer] = layer.attention;
   const auto& [d_ff, experts] = layer.feed_forward;
-  const auto& [count, chosen, expert_d_ff, shared_d_ff, scores, normalised, clamp, scale_of_experts, groups,
+  const auto& [count, chosen, expert_d_ff, shared_d_ff, latent, scores, normalised, clamp, scale_of_experts, groups,
                chosen_groups, beside_dense] = experts;
   Json json{query_heads, kv_heads,          head_dim,           window, rope, scale, softcap,
             clip,        temperature.scale, temperature.length, sinks,  d_ff};
   if (count > 0)
     json.push_back({count, chosen, expert_d_ff, shared_d_ff, scores, normalised, clamp.alpha, clamp.limit,
                     scale_of_experts, groups, chosen_groups});
+  if (latent > 0) json.back().push_back(latent);
+  if (layer.has_recurrence()) json.push_back(recurrence_json(layer.recurrence));
   if (beside_dense) json.push_back("beside_dense");
   if (one_row) json.push_back("one_row");
   if (kv_layer) json.push_back({"kv_layer", *kv_layer});

@@ -277,17 +277,19 @@ void Decoder::ForwardPass::attend_shared(const ResidualStream& hidden, LayerStat
 
 /// Adds the outputs of the blocks that mix tokens: attention and the recurrent block.
 void Decoder::ForwardPass::mix(ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache) {
+  const LayerConfig& blocks = config.layer[layer];
+  if (!blocks.has_recurrence() && !blocks.has_attention()) return;
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
   const Operand x = normed.operand(residual.extent(0), config.d_model);
   normalise(residual, weights.attention_norm, x);
-  if (config.layer[layer].has_recurrence()) {
+  if (blocks.has_recurrence()) {
     RecurrentState* const state = cache == nullptr ? nullptr : &cache->recurrent(layer);
     const bool moves = hidden.members() == 1 && cache != nullptr && !cache->holds_recurrent_states();
-    recurrent.add(x, hidden.members(), weights.recurrence, config.layer[layer], config.norm_epsilon, {state, moves},
+    recurrent.add(x, hidden.members(), weights.recurrence, blocks.recurrence, config.norm_epsilon, {state, moves},
                   residual);
   }
-  if (config.layer[layer].has_attention()) attend(hidden, layer, x, hook, cache);
+  if (blocks.has_attention()) attend(hidden, layer, x, hook, cache);
 }
 
 /// @param x  the block's input; scratch afterwards
@@ -321,6 +323,7 @@ void Decoder::ForwardPass::gate_output(const Operand& x, const Weight& weight, c
 }
 
 void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_t layer) {
+  if (!config.layer[layer].has_feed_forward()) return;
   const LayerWeights& weights = model.layer(layer);
   const BackendView<float, 2> residual = as_rows(hidden);
   const std::size_t rows = residual.extent(0);

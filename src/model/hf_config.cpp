@@ -130,9 +130,9 @@ void parse_feed_forward(const JsonCursor& root, const Architecture& row, std::ve
   ExpertLayers all;
   if (row.experts != nullptr && row.experts->read != nullptr) all = row.experts->read(root, layers.size());
   all.sparse.resize(layers.size());
-  constexpr std::string_view kWidth = "intermediate_size";
+  const std::string_view width = row.keys.d_ff;
   const bool dense = std::ranges::find(all.sparse, false) != all.sparse.end();
-  const std::size_t d_ff = dense || root.has(kWidth) ? hf_count(root, kWidth, kMaxWidth) : 0;
+  const std::size_t d_ff = dense || root.has(width) ? hf_count(root, width, kMaxWidth, row.keys.d_ff_default) : 0;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     layers[layer].feed_forward.d_ff = d_ff;
     if (!all.sparse[layer]) continue;
@@ -141,17 +141,22 @@ void parse_feed_forward(const JsonCursor& root, const Architecture& row, std::ve
   }
 }
 
+/// Nemotron-H may state the layers' kinds only.
+std::size_t layer_count(const JsonCursor& root) {
+  constexpr std::string_view kCount = "num_hidden_layers", kKinds = "layers_block_type";
+  if (root.has(kCount) || !root.has(kKinds)) return hf_count(root, kCount, kMaxLayers);
+  const std::size_t layers = root.at(kKinds).array_size();
+  if (layers == 0 || layers > kMaxLayers)
+    root.at(kKinds).fail("1 to " + std::to_string(kMaxLayers) + " kinds of layers");
+  return layers;
+}
+
 void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& config) {
-  const std::size_t layers = hf_count(root, "num_hidden_layers", kMaxLayers);
+  const std::size_t layers = layer_count(root);
   config.d_model = hf_count(root, "hidden_size", kMaxWidth);
   config.layer.assign(layers, {.attention = parse_attention(root, row, config.d_model), .feed_forward = {}});
   parse_feed_forward(root, row, config.layer);
-  if (row.recurrence != nullptr) {
-    row.recurrence->read(root, config.layer);
-    if (config.attention_layers().empty())
-      throw Error(ErrorCode::kUnsupported, root.place(), "found no layer with attention, expected at least one");
-    return;
-  }
+  if (row.recurrence != nullptr) return;  // reads layer_types itself
   const std::vector<std::size_t> windows = hf_windows(root, row, layers);
   for (std::size_t layer = 0; layer < layers; ++layer) config.layer[layer].attention.window = windows[layer];
   if (row.layers != nullptr) row.layers->read(root, config);
@@ -200,6 +205,10 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   parsed.attention_bias = flag(root, row.keys.attention_bias, row.keys.attention_bias_default);
   parsed.output_bias = flag(root, row.keys.output_bias, row.keys.output_bias_default);
   parsed.mlp_bias = flag(root, row.keys.mlp_bias, row.keys.mlp_bias_default);
+  parsed.convolution_bias = flag(root, row.keys.convolution_bias, row.keys.convolution_bias_default);
+  if (row.recurrence != nullptr) row.recurrence->read(root, parsed);
+  if (config.attention_layers().empty())
+    throw Error(ErrorCode::kUnsupported, root.place(), "found no layer with attention, expected at least one");
   if (root.has("auto_map")) parsed.notes.push_back(where + ": auto_map names custom code, which is never run");
   return parsed;
 }

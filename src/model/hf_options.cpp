@@ -26,16 +26,19 @@ constexpr std::array kArithmeticKeys{ArithmeticKey{"alibi", 0},
                                      ArithmeticKey{"final_logit_softcapping", 0},
                                      ArithmeticKey{"logit_scale", 1},
                                      ArithmeticKey{"logits_scaling", 1},
+                                     ArithmeticKey{"mamba_proj_bias", 0},
                                      ArithmeticKey{"mlp_bias", 0},
                                      ArithmeticKey{"no_rope_layers", 0},
                                      ArithmeticKey{"num_experts", 0},
                                      ArithmeticKey{"num_local_experts", 0},
+                                     ArithmeticKey{"projectors_bias", 0},
                                      ArithmeticKey{"qk_layernorm", 0},
                                      ArithmeticKey{"query_pre_attn_scalar", 0},
                                      ArithmeticKey{"residual_multiplier", 1},
                                      ArithmeticKey{"rope_interleaved", 0},
                                      ArithmeticKey{"sliding_window", 0},
                                      ArithmeticKey{"sliding_window_pattern", 0},
+                                     ArithmeticKey{"use_bias", 0},
                                      ArithmeticKey{"use_bidirectional_attention", 0},
                                      ArithmeticKey{"use_cla", 0},
                                      ArithmeticKey{"use_parallel_residual", 0},
@@ -145,7 +148,8 @@ bool reads(const Architecture& row, std::string_view key) {
   if (keys.multipliers && std::ranges::find(kMultipliers, key) != kMultipliers.end()) return true;
   for (const std::string_view own :
        {keys.attention_bias, keys.output_bias, keys.mlp_bias, keys.qk_norm, keys.logit_scale, keys.parallel_residual,
-        keys.clip, keys.window_pattern, keys.attention_scalar, keys.attention_softcap, keys.logit_softcap}) {
+        keys.clip, keys.window_pattern, keys.attention_scalar, keys.attention_softcap, keys.logit_softcap,
+        keys.convolution_bias, keys.d_ff, keys.activation}) {
     if (!own.empty() && key == own) return true;
   }
   return false;
@@ -283,6 +287,9 @@ std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, 
       (row.unrotated == UnrotatedRule::kFullIfWindowed && window_size(root, row) > 0)) {
     for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = config.window(layer) == 0;
   }
+  constexpr std::string_view kPositions = "position_embedding_type";
+  if (row.unrotated == UnrotatedRule::kUnlessStated)
+    unrotated.assign(layers, !root.has(kPositions) || root.at(kPositions).string() != "rope");
   if (row.unrotated != UnrotatedRule::kListed) return unrotated;
   if (!root.has("no_rope_layers")) {
     const std::int64_t interval =
@@ -299,6 +306,8 @@ std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, 
 
 Activation hf_activation(const JsonCursor& root, const Architecture& row) {
   const std::string_view key = row.keys.activation;
+  const bool squared = row.arithmetic.activation == Activation::kReluSquared && root.has(key);
+  if (squared && root.at(key).string() == "relu2") return Activation::kReluSquared;
   const Activation read = root.has(key) ? named_activation(root.at(key)) : row.arithmetic.activation;
   if (key != "hidden_act" && root.has("hidden_act") && named_activation(root.at("hidden_act")) != read) {
     throw Error(ErrorCode::kUnsupported, root.at("hidden_act").place(),

@@ -17,8 +17,7 @@ namespace {
 
 /// Waits until all operations queued on `backend` are done.
 void wait_for(Backend& backend, const LayerWeights& weights) {
-  // Every layer normalises the attention block's input or its output.
-  const NormWeights& norm = weights.attention_norm.bytes() > 0 ? weights.attention_norm : weights.attention_output_norm;
+  const NormWeights& norm = weights.any_norm();
   float probe = 0;
   backend.download(&probe, norm.gain.view().data(), sizeof probe);
 }

@@ -97,7 +97,7 @@ NormWeights make_norm(Backend& backend, const ModelTensors& tensors, NormKind ki
 /// @param factor  multiplies the output
 MlpWeights make_mlp(const Making& making, TensorRole gate, TensorRole up, TensorRole down, std::size_t expert = 0,
                     float factor = 1) {
-  const bool gated = is_of_expert(gate) || making.tensors.has(gate, making.layer);
+  const bool gated = making.tensors.has(gate, making.layer);
   return {gated ? make_fused(making, std::array{gate, up}, 1, expert) : make_fused(making, std::array{up}, 1, expert),
           make_fused(making, std::array{down}, making.residual_scale * factor, expert)};
 }
@@ -136,6 +136,10 @@ ExpertWeights make_experts(const Making& making) {
   weights.output_norm = make_norm(making, kExpertsOutputNorm);
   weights.dense_output_norm = make_norm(making, kDenseOutputNorm);
   if (tensors.has(kSharedDown, making.layer)) weights.shared = make_mlp(making, kSharedGate, kSharedUp, kSharedDown);
+  if (tensors.has(kLatentIn, making.layer)) {
+    weights.latent_in = make_fused(making, std::array{kLatentIn});
+    weights.latent_out = make_fused(making, std::array{kLatentOut});
+  }
   if (tensors.has(kSharedScale, making.layer)) weights.shared_scale = make_fused(router, std::array{kSharedScale});
   return weights;
 }
@@ -153,17 +157,17 @@ BackendTensor<float, 2> make_taps(const Making& making) {
   return made;
 }
 
-RecurrenceWeights make_recurrence(const Making& making) {
+/// Returns the projections of a recurrent block's input in the order in which its kind reads them.
+std::vector<TensorRole> mixer_inputs(RecurrenceConfig::Kind kind) {
   using enum TensorRole;
-  const auto vector = [&](TensorRole role) {
-    return make_vector(making.backend, making.tensors.vector(role, making.layer));
-  };
-  return {make_fused(making, std::array{kMixerQuery, kMixerKey, kMixerValue, kMixerGate, kMixerStrength, kMixerStep}),
-          make_taps(making),
-          vector(kMixerDecay),
-          vector(kMixerStepBias),
-          vector(kMixerNorm),
-          make_fused(making, std::array{kMixerOutput}, making.residual_scale)};
+  switch (kind) {
+    case RecurrenceConfig::Kind::kMamba2:
+      return {kMixerValue, kMixerKey, kMixerQuery, kMixerGate, kMixerStep};
+    case RecurrenceConfig::Kind::kShortConvolution:
+      return {kMixerValue, kMixerFactor, kMixerGate};
+    default:
+      return {kMixerQuery, kMixerKey, kMixerValue, kMixerGate, kMixerStrength, kMixerStep};
+  }
 }
 
 /// Without keys a layer reads another layer's; without values they come from the keys' rows.
@@ -174,7 +178,26 @@ std::unique_ptr<Weight> make_qkv(const Making& making) {
   return make_fused(making, std::array{kQuery, kKey, one_row ? kKey : kValue});
 }
 
-LayerWeights make_layer(const Making& making) {
+RecurrenceWeights make_recurrence(const Making& making, RecurrenceConfig::Kind kind) {
+  using enum TensorRole;
+  const auto vector = [&](TensorRole role) {
+    const bool stored = making.tensors.has(role, making.layer);
+    return stored ? make_vector(making.backend, making.tensors.vector(role, making.layer)) : BackendTensor<float, 1>();
+  };
+  const std::vector<float> bias = making.tensors.bias(kMixerTaps, making.layer);
+  RecurrenceWeights weights;
+  weights.input = make_fused(making, mixer_inputs(kind));
+  weights.taps = make_taps(making);
+  if (!bias.empty()) weights.taps_bias = make_vector(making.backend, bias);
+  weights.decay = vector(kMixerDecay);
+  weights.step_bias = vector(kMixerStepBias);
+  weights.skip = vector(kMixerSkip);
+  weights.norm = vector(kMixerNorm);
+  weights.output = make_fused(making, std::array{kMixerOutput}, making.residual_scale);
+  return weights;
+}
+
+LayerWeights make_layer(const Making& making, const LayerConfig& blocks) {
   using enum TensorRole;
   LayerWeights weights;
   const auto norm = [&](TensorRole role) { return make_norm(making, role); };
@@ -187,14 +210,14 @@ LayerWeights make_layer(const Making& making) {
   if (making.arithmetic.norms_after_rope) weights.turned_norm = make_turned_norm(making);
   if (making.tensors.has(kSinks, making.layer))
     weights.sinks = make_vector(making.backend, making.tensors.vector(kSinks, making.layer));
-  if (making.tensors.has(kOutput, making.layer)) {
+  if (blocks.has_attention()) {
     weights.qkv = make_qkv(making);
     weights.output = make_fused(making, std::array{kOutput}, making.residual_scale);
   }
   if (making.value_head_dim > 0)
     weights.value_norm.gain = make_vector(making.backend, std::vector<float>(making.value_head_dim, 1.0F));
   if (making.tensors.has(kOutputGate, making.layer)) weights.output_gate = make_fused(making, std::array{kOutputGate});
-  if (making.tensors.has(kMixerOutput, making.layer)) weights.recurrence = make_recurrence(making);
+  if (blocks.has_recurrence()) weights.recurrence = make_recurrence(making, blocks.recurrence.kind);
   if (making.tensors.experts(making.layer) > 0) weights.sparse = make_experts(making);
   if (making.tensors.has(kDown, making.layer)) weights.mlp = make_mlp(making, kGate, kUp, kDown);
   if (making.tensors.has(kInputGate, making.layer))
@@ -236,9 +259,21 @@ std::size_t LayerWeights::bytes() const noexcept {
          mlp.bytes() + sparse.bytes() + input.bytes();
 }
 
+std::size_t RecurrenceWeights::bytes() const noexcept {
+  return bytes_of(input) + bytes_of(output) + taps.bytes() + taps_bias.bytes() + decay.bytes() + step_bias.bytes() +
+         skip.bytes() + norm.bytes();
+}
+
+const NormWeights& LayerWeights::any_norm() const noexcept {
+  for (const NormWeights* const norm : {&attention_norm, &attention_output_norm, &feed_forward_norm})
+    if (norm->bytes() > 0) return *norm;
+  return feed_forward_output_norm;
+}
+
 std::size_t ExpertWeights::bytes() const noexcept {
   std::size_t sum = router_norm.bytes() + input_norm.bytes() + output_norm.bytes() + dense_output_norm.bytes() +
-                    shared.bytes() + bytes_of(router) + bytes_of(shared_scale);
+                    shared.bytes() + bytes_of(router) + bytes_of(shared_scale) + bytes_of(latent_in) +
+                    bytes_of(latent_out);
   for (const MlpWeights& expert : experts) sum += expert.bytes();
   return sum;
 }
@@ -334,7 +369,8 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
                         .zero = loaded_ ? nullptr : &zero_projections_,
                         .arithmetic = config_.arithmetic,
                         .residual_scale = config_.residual_scale,
-                        .value_head_dim = config_.arithmetic.value_norm ? config_.layer[layer].attention.head_dim : 0});
+                        .value_head_dim = config_.arithmetic.value_norm ? config_.layer[layer].attention.head_dim : 0},
+                       config_.layer[layer]);
         tensors.check_unchanged();
         return weights;
       },

@@ -46,30 +46,28 @@ struct MlpWeights {
 
 /// The experts of a sparse block.
 struct ExpertWeights {
-  std::unique_ptr<Weight> router;        // [expert, d_model]
-  std::vector<float> router_bias;        // [expert], or empty: route()
-  std::vector<MlpWeights> experts;       // empty: the block is dense
-  MlpWeights shared;                     // nothing: no shared expert
-  std::unique_ptr<Weight> shared_scale;  // [1, d_model]; nullptr: the shared expert's output is not scaled
+  std::unique_ptr<Weight> router;                 // [expert, d_model]
+  std::vector<float> router_bias;                 // [expert], or empty: route()
+  std::vector<MlpWeights> experts;                // empty: the block is dense
+  MlpWeights shared;                              // nothing: no shared expert
+  std::unique_ptr<Weight> shared_scale;           // [1, d_model]; nullptr: the shared expert's output is not scaled
+  std::unique_ptr<Weight> latent_in, latent_out;  // [latent, d_model], [d_model, latent]; nullptr: no latent
   // ExpertsConfig::beside_dense: gains of the router's and the experts' inputs and of both blocks' outputs, [d_model].
   NormWeights router_norm, input_norm, output_norm, dense_output_norm;
 
   std::size_t bytes() const noexcept;
 };
 
-/// A recurrent block.
+/// A recurrent block. What its kind does not have is empty.
 struct RecurrenceWeights {
-  std::unique_ptr<Weight> input;  // rows: queries, keys, values, gate, strengths, steps; as many as the block has
-  BackendTensor<float, 2> taps;   // [tap, channel]
-  BackendTensor<float, 1> decay, step_bias;  // [value_head]
-  BackendTensor<float, 1> norm;              // gain of the output
-  std::unique_ptr<Weight> output;            // [d_model, value rows]
+  std::unique_ptr<Weight> input;                   // rows as in delta_net.cpp, mamba2.cpp, short_convolution.cpp
+  BackendTensor<float, 2> taps;                    // [tap, channel]
+  BackendTensor<float, 1> taps_bias;               // [channel]
+  BackendTensor<float, 1> decay, step_bias, skip;  // [value_head]
+  BackendTensor<float, 1> norm;                    // gain of the output
+  std::unique_ptr<Weight> output;                  // [d_model, value rows]
 
-  std::size_t bytes() const noexcept {
-    return input == nullptr
-               ? 0
-               : input->bytes() + output->bytes() + taps.bytes() + decay.bytes() + step_bias.bytes() + norm.bytes();
-  }
+  std::size_t bytes() const noexcept;
 };
 
 /// What adds a layer's own input to the residual stream (ModelConfig::layer_inputs).
@@ -98,6 +96,8 @@ struct LayerWeights {
   float scale = 1;                // multiplies the residual stream after the layer
 
   std::size_t bytes() const noexcept;  // backend memory held
+  /// A norm that the layer has: every layer normalises the input or the output of a block.
+  const NormWeights& any_norm() const noexcept;
 };
 
 /// Where a model's layers are: in memory, or streamed in every pass because they exceed the budget.

@@ -101,6 +101,7 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
           (format == ModelFormat::kGguf ? parsed.architecture->gguf_interleaved : parsed.architecture->hf_interleaved)
               ? Interleaving{parsed.config.head_dim(), parsed.config.rotary_dim()}
               : Interleaving{}),
+      factors_(parsed.factors),
       stacked_experts_(holds_stacked_experts(archive, format, parsed)),
       layers_(parsed.config.layers()) {
   if (format == ModelFormat::kHuggingFace) embedding_names_ = settle_head(archive, parsed);
@@ -147,6 +148,11 @@ bool ModelTensors::needed(const TensorSpec& spec, std::size_t layer, const Parse
       return !attention.kv_layer;
     case TensorRole::kValue:
       return !attention.kv_layer && !attention.one_row;
+    case TensorRole::kMixerNorm:
+      return parsed.config.layer[layer].recurrence.norm_channels > 0;
+    case TensorRole::kLatentIn:
+    case TensorRole::kLatentOut:
+      return parsed.config.layer[layer].feed_forward.experts.latent > 0;
     case TensorRole::kHead:
       return !parsed.config.tied_head || spec.bias != BiasGroup::kNone;
     default:
@@ -177,10 +183,8 @@ std::vector<std::span<const TensorSpec>> ModelTensors::blocks_of(const Architect
   std::vector<std::span<const TensorSpec>> blocks;
   if (layer.has_attention()) blocks.push_back(row.attention_tensors);
   if (layer.has_recurrence()) blocks.push_back(row.recurrence->tensors);
-  if (!layer.feed_forward.is_sparse())
-    blocks.push_back(row.feed_forward_tensors);
-  else
-    blocks.push_back(stacked_experts_ ? row.experts->stacked : row.experts->tensors);
+  if (!layer.feed_forward.is_sparse() && layer.has_feed_forward()) blocks.push_back(row.feed_forward_tensors);
+  if (layer.feed_forward.is_sparse()) blocks.push_back(stacked_experts_ ? row.experts->stacked : row.experts->tensors);
   return blocks;
 }
 
@@ -195,6 +199,8 @@ bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) co
       return parsed.output_bias;
     case BiasGroup::kFeedForward:
       return parsed.mlp_bias;
+    case BiasGroup::kConvolution:
+      return parsed.convolution_bias;
     case BiasGroup::kNone:
       break;
   }
@@ -346,7 +352,13 @@ Interleaving ModelTensors::interleaving(TensorRole role) const noexcept {
 
 TensorRows ModelTensors::rows(TensorRole role, std::size_t layer, std::size_t expert) const {
   const Found& stored = found(role, layer, expert);
-  return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part, matrix_of(*stored.weight));
+  return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part, matrix_of(*stored.weight),
+                    factor_of(role));
+}
+
+float ModelTensors::factor_of(TensorRole role) const {
+  const auto factor = factors_.find(role);
+  return factor == factors_.end() ? 1.0F : factor->second;
 }
 
 const StoredMatrix* ModelTensors::matrix_of(const StoredTensor& tensor) const {
@@ -396,7 +408,8 @@ std::vector<float> ModelTensors::bias(TensorRole role, std::size_t layer, std::s
   std::vector<float> ordered(stored.part.rows);
   for (std::size_t row = 0; row < ordered.size(); ++row) {
     // Of a tensor of all experts, `values` are those of one.
-    ordered[row] = values[stored.part.stored(order.head_dim == 0 ? row : interleaved_row(row, order)) % values.size()];
+    ordered[row] = factor_of(role) *
+                   values[stored.part.stored(order.head_dim == 0 ? row : interleaved_row(row, order)) % values.size()];
   }
   return ordered;
 }

@@ -41,9 +41,9 @@ struct RowPart {
 /// checked to be finite.
 class TensorRows {
  public:
-  /// @param matrix  whose values the tensor holds; nullptr: it is plain
+  /// @param matrix  whose values the tensor holds; nullptr: it is plain;  @param factor  multiplies the values
   TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part,
-             const StoredMatrix* matrix = nullptr);
+             const StoredMatrix* matrix = nullptr, float factor = 1);
 
   std::size_t rows() const noexcept;
   std::size_t columns() const noexcept;
@@ -66,6 +66,7 @@ class TensorRows {
   Interleaving order_;
   RowPart part_;
   const StoredMatrix* matrix_;
+  float factor_;
 };
 
 /// The tensors of one model by role. They are located and their shapes checked against the config; no data are decoded.
@@ -128,6 +129,7 @@ class ModelTensors {
   RowPart part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const;
   const StoredTensor* find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
                                    std::size_t layer, const ParsedConfig& parsed);
+  float factor_of(TensorRole role) const;
   const StoredMatrix* matrix_of(const StoredTensor& tensor) const;
   [[noreturn]] void fail_missing(const Missing& missing) const;
   void note_unused(ParsedConfig& parsed) const;
@@ -135,9 +137,10 @@ class ModelTensors {
   const TensorArchive* archive_;
   ModelFormat format_;
   bool norms_less_one_;
-  Interleaving interleaving_;  // of W_q and W_k
-  bool stacked_experts_;       // a tensor holds all experts of a layer, where files may hold one for each
-  std::vector<Layer> layers_;  // tensors that do not belong to a layer are in layer 0
+  Interleaving interleaving_;            // of W_q and W_k
+  std::map<TensorRole, float> factors_;  // ParsedConfig
+  bool stacked_experts_;                 // a tensor holds all experts of a layer, where files may hold one for each
+  std::vector<Layer> layers_;            // tensors that do not belong to a layer are in layer 0
   std::vector<std::string> names_;
   std::vector<std::vector<std::uint64_t>> shapes_;                         // [name]
   std::map<const StoredTensor*, std::unique_ptr<StoredMatrix>> matrices_;  // by the tensor of their values

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,8 +25,9 @@ struct ParsedConfig {
   bool composite = false;  // the language part of a composite (composite.h), whose tensors have other prefixes
   std::shared_ptr<const QuantizedWeights> weights = {};  // nullptr: none is quantised
   // config.json only; in GGUF the tensors decide
-  bool attention_bias = false, output_bias = false, mlp_bias = false;
-  std::vector<std::string> notes;  // for the user; not errors
+  bool attention_bias = false, output_bias = false, mlp_bias = false, convolution_bias = false;
+  std::map<TensorRole, float> factors = {};  // of weights, by which their outputs are multiplied
+  std::vector<std::string> notes;            // for the user; not errors
 };
 
 /// @throws Error kInput (file, JSON pointer, found, expected), kUnsupported (architecture, RoPE scaling, activation,

@@ -12,8 +12,7 @@ struct RecurrentStart {
   bool moves = false;               // the only member moves `state` on
 };
 
-/// The block of a layer that mixes tokens by a state of fixed size instead of attention: Gated DeltaNet.
-/// Source: Yang et al. (2024), arXiv:2412.06464.
+/// The block of a layer that mixes tokens by a state of fixed size.
 class RecurrentBlock {
  public:
   explicit RecurrentBlock(Backend& backend)
@@ -21,14 +20,25 @@ class RecurrentBlock {
 
   /// Adds the block's output for `x` to `sum`. Long members are processed in pieces, so that memory is bounded.
   /// @param x  [member · token, d_model], normalised;  @param sum  [member · token, d_model]
-  void add(const Operand& x, std::size_t members, const RecurrenceWeights& weights, const LayerConfig& layer,
+  void add(const Operand& x, std::size_t members, const RecurrenceWeights& weights, const RecurrenceConfig& config,
            float epsilon, const RecurrentStart& start, const BackendView<float, 2>& sum);
 
  private:
-  RecurrentState& working_state(const LayerConfig& layer, const RecurrentStart& start);
-  void add_delta_net(const Operand& x, std::size_t members, const RecurrenceWeights& weights,
-                     const DeltaNetConfig& block, float epsilon, const RecurrentState& state,
-                     const BackendView<float, 2>& sum);
+  /// Consecutive tokens of one member, or all tokens of several members.
+  struct Piece {
+    Operand x;
+    std::size_t members;
+    const RecurrenceWeights& weights;
+    const RecurrenceConfig& config;
+    float epsilon;
+    const RecurrentState& state;
+  };
+  RecurrentState& working_state(const RecurrenceConfig& config, const RecurrentStart& start);
+  Operand mix(const Piece& piece);
+  Operand mix_delta_net(const Piece& piece, const BackendView<float, 2>& projected);          // delta_net.cpp
+  Operand mix_mamba2(const Piece& piece, const BackendView<float, 2>& projected);             // mamba2.cpp
+  Operand mix_short_convolution(const Piece& piece, const BackendView<float, 2>& projected);  // short_convolution.cpp
+  BackendView<float, 2> convolve(const Piece& piece, const Columns& x, const Columns& factor, bool silu);
 
   Backend* backend_;
   RecurrentState own_;  // of passes that keep no state

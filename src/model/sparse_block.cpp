@@ -3,13 +3,21 @@
 #include <cmath>
 #include <numeric>
 
-#include "model/routing.h"
-
 namespace kvs::inline model {
 
 void SparseBlock::add(const Operand& x, const Operand& routed, const ExpertWeights& weights,
                       const ExpertsConfig& experts, Activation activation, const BackendView<float, 2>& sum) {
   const std::vector<ExpertTokens> chosen = route(experts, logits(routed, *weights.router), weights.router_bias);
+  if (weights.latent_in != nullptr)
+    add_latent(x, chosen, weights, activation, experts.clamp, sum);
+  else
+    add_chosen(x, chosen, weights, activation, experts.clamp, sum);
+  if (weights.shared.down != nullptr) add_shared(x, weights, activation, sum);
+}
+
+/// Adds the weighted outputs of the tokens' experts.
+void SparseBlock::add_chosen(const Operand& x, std::span<const ExpertTokens> chosen, const ExpertWeights& weights,
+                             Activation activation, const SwigluClamp& clamp, const BackendView<float, 2>& sum) {
   for (std::size_t expert = 0; expert < chosen.size(); ++expert) {
     const ExpertTokens& tokens = chosen[expert];
     if (tokens.rows.empty()) continue;
@@ -17,9 +25,22 @@ void SparseBlock::add(const Operand& x, const Operand& routed, const ExpertWeigh
     backend_->gather(x, tokens.rows, 1, gathered);
     const Operand mine = x_.operand(tokens.rows.size(), x.columns);
     backend_->narrow(gathered, mine);
-    backend_->add_rows(run(mine, weights.experts[expert], activation, experts.clamp), tokens.rows, tokens.weights, sum);
+    backend_->add_rows(run(mine, weights.experts[expert], activation, clamp), tokens.rows, tokens.weights, sum);
   }
-  if (weights.shared.down != nullptr) add_shared(x, weights, activation, sum);
+}
+
+/// Like add_chosen(), with experts that read and write fewer channels.
+void SparseBlock::add_latent(const Operand& x, std::span<const ExpertTokens> chosen, const ExpertWeights& weights,
+                             Activation activation, const SwigluClamp& clamp, const BackendView<float, 2>& sum) {
+  const std::size_t latent = weights.latent_in->rows();
+  const BackendView<float, 2> rows = latent_.matrix(x.rows, latent);
+  const Operand narrow = latent_x_.operand(x.rows, latent);
+  backend_->linear(x, *weights.latent_in, rows, false);
+  backend_->narrow(rows, narrow);
+  backend_->clear(rows);
+  add_chosen(narrow, chosen, weights, activation, clamp, rows);
+  backend_->narrow(rows, narrow);
+  backend_->linear(narrow, *weights.latent_out, sum, true);
 }
 
 BackendView<float, 2> SparseBlock::run(const Operand& x, const MlpWeights& mlp, Activation activation,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/model.h"
+#include "model/routing.h"
 #include "model/scratch.h"
 
 namespace kvs::inline model {
@@ -10,7 +11,13 @@ namespace kvs::inline model {
 class SparseBlock {
  public:
   explicit SparseBlock(Backend& backend)
-      : backend_(&backend), gathered_(backend), x_(backend), activated_(backend), out_(backend) {}
+      : backend_(&backend),
+        gathered_(backend),
+        x_(backend),
+        activated_(backend),
+        latent_(backend),
+        latent_x_(backend),
+        out_(backend) {}
 
   /// Adds the block's output for `x` to `sum`. x: the normalised input; routed: the router's; sum: [row, d_model].
   void add(const Operand& x, const Operand& routed, const ExpertWeights& weights, const ExpertsConfig& experts,
@@ -20,6 +27,10 @@ class SparseBlock {
   BackendView<float, 2> run(const Operand& x, const MlpWeights& mlp, Activation activation,
                             const SwigluClamp& clamp = {});
   std::vector<float> logits(const Operand& x, const Weight& weight);
+  void add_chosen(const Operand& x, std::span<const ExpertTokens> chosen, const ExpertWeights& weights,
+                  Activation activation, const SwigluClamp& clamp, const BackendView<float, 2>& sum);
+  void add_latent(const Operand& x, std::span<const ExpertTokens> chosen, const ExpertWeights& weights,
+                  Activation activation, const SwigluClamp& clamp, const BackendView<float, 2>& sum);
   void add_shared(const Operand& x, const ExpertWeights& weights, Activation activation,
                   const BackendView<float, 2>& sum);
 
@@ -27,6 +38,8 @@ class SparseBlock {
   Scratch gathered_;   // f32 [token of an expert, d_model]
   Scratch x_;          // operand, the same
   Scratch activated_;  // operand [token of an expert, width]
+  Scratch latent_;     // f32 [token, latent]
+  Scratch latent_x_;   // operand, the same
   Scratch out_;        // f32 [token of an expert, d_model], or logits
 };
 

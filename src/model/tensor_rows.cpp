@@ -21,8 +21,8 @@ bool all_finite(std::span<const float> values) noexcept {
 }  // namespace
 
 TensorRows::TensorRows(const TensorArchive& archive, const StoredTensor& tensor, Interleaving order, RowPart part,
-                       const StoredMatrix* matrix)
-    : archive_(&archive), tensor_(&tensor), order_(order), part_(part), matrix_(matrix) {}
+                       const StoredMatrix* matrix, float factor)
+    : archive_(&archive), tensor_(&tensor), order_(order), part_(part), matrix_(matrix), factor_(factor) {}
 
 std::size_t TensorRows::rows() const noexcept { return part_.rows; }
 std::size_t TensorRows::columns() const noexcept { return part_.depth != 0 ? part_.depth : stored_columns(); }
@@ -47,6 +47,7 @@ void TensorRows::read(std::size_t first, std::size_t count, std::span<float> out
     const std::span<float> target = out.subspan(begin * width, rows_here * width);
     try {
       read_run(first + begin, rows_here, target);
+      for (float& value : target) value *= factor_;
     } catch (...) {
 #pragma omp critical(kvs_tensor_rows)
       failure = std::current_exception();

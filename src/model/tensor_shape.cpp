@@ -18,7 +18,7 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
 Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format) {
   const AttentionConfig& attention = config.layer[layer].attention;
   const FeedForwardConfig& block = config.layer[layer].feed_forward;
-  const DeltaNetConfig& mixer = config.layer[layer].delta_net;
+  const RecurrenceConfig& mixer = config.layer[layer].recurrence;
   const bool hf = format == ModelFormat::kHuggingFace;
   const auto product = [&](std::string_view key, std::size_t heads) {
     return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(attention.head_dim);
@@ -50,6 +50,10 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
       return {block.experts.d_ff, hf ? "width of an expert" : "expert_feed_forward_length"};
     case TensorAxis::kSharedWidth:
       return {block.experts.shared_d_ff, hf ? "width of the shared expert" : "expert_shared_feed_forward_length"};
+    case TensorAxis::kLatent:
+      return {block.experts.latent, "moe_latent_size"};
+    case TensorAxis::kExpertModel:
+      return {block.experts.latent > 0 ? block.experts.latent : config.d_model, "channels of an expert's input"};
     case TensorAxis::kMixerKeyRows:
       return {mixer.key_rows(), "key heads x key head size of the recurrent block"};
     case TensorAxis::kMixerValueRows:

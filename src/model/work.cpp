@@ -15,6 +15,18 @@ std::size_t projected_rows(const AttentionConfig& attention) {
   return (2 * attention.query_heads + of_keys * attention.kv_heads) * attention.head_dim;
 }
 
+/// Returns the rows of the projections into a recurrent block, and of the transposed output projection, without those
+/// of single values of heads.
+std::size_t projected_rows(const RecurrenceConfig& block) {
+  const std::size_t of_values = block.kind == RecurrenceConfig::Kind::kShortConvolution ? 4 : 3;
+  return 2 * block.key_rows() + of_values * block.value_rows();
+}
+
+/// Returns the multiply-adds of a token with a recurrent block's matrices of state: read, written and read again.
+std::size_t state_products(const RecurrenceConfig& block) {
+  return 3 * block.value_heads * block.key_head_dim * block.value_head_dim;
+}
+
 }  // namespace
 
 std::size_t mixed_channels(const ModelConfig& model) {
@@ -25,9 +37,7 @@ std::size_t mixed_channels(const ModelConfig& model) {
 
 double layer_values(const ModelConfig& model, std::size_t layer) {
   const FeedForwardConfig& feed_forward = model.layer[layer].feed_forward;
-  const DeltaNetConfig& delta = model.layer[layer].delta_net;
-  const std::size_t rows = projected_rows(model.layer[layer].attention) + 2 * delta.key_heads * delta.key_head_dim +
-                           3 * delta.value_heads * delta.value_head_dim;
+  const std::size_t rows = projected_rows(model.layer[layer].attention) + projected_rows(model.layer[layer].recurrence);
   const ExpertsConfig& experts = feed_forward.experts;
   const std::size_t dense = feed_forward.is_sparse() && !experts.beside_dense ? 0 : feed_forward.d_ff,
                     width = dense + experts.count * experts.d_ff + experts.shared_d_ff;
@@ -36,15 +46,16 @@ double layer_values(const ModelConfig& model, std::size_t layer) {
 }
 
 double layer_products(const ModelConfig& model) {
-  std::size_t rows = 0, active = 0, routers = 0;  // of all layers
+  std::size_t rows = 0, active = 0, routers = 0, states = 0;  // of all layers
   for (const LayerConfig& layer : model.layer) {
-    rows += projected_rows(layer.attention);
+    rows += projected_rows(layer.attention) + projected_rows(layer.recurrence);
+    states += state_products(layer.recurrence);
     active += layer.feed_forward.active_d_ff();
     routers += layer.feed_forward.experts.count;
   }
   const auto mean = [&](std::size_t sum) { return static_cast<double>(sum) / static_cast<double>(model.layers()); };
   const double width = (model.arithmetic.gated ? 3 : 2) * mean(active) + mean(routers);
-  return static_cast<double>(model.d_model) * (mean(rows) + width);
+  return static_cast<double>(model.d_model) * (mean(rows) + width) + mean(states);
 }
 
 double products_per_token(const ModelConfig& model) {

@@ -106,8 +106,8 @@ TEST_F(BothDevices, NormOfHeadsAloneAndTogether) {
 }
 
 TEST_P(BothDevicesArchitectures, ActivationsGatedAndAlone) {
-  for (const auto activation :
-       {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kGeluSigmoid, Activation::kRelu}) {
+  for (const auto activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf,
+                                Activation::kGeluSigmoid, Activation::kRelu, Activation::kReluSquared}) {
     for (const std::size_t rows : {std::size_t{1}, std::size_t{7}, kMany}) {
       const std::size_t columns = 77;
       auto x = random_values(rows * 2 * columns, 1);

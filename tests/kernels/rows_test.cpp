@@ -208,12 +208,14 @@ double activated(double x, Activation activation) {
       return x / (1 + std::exp(-1.702 * x));
     case Activation::kRelu:
       return std::max(x, 0.0);
+    case Activation::kReluSquared:
+      return std::pow(std::max(x, 0.0), 2);
   }
   return 0;
 }
 
-constexpr Activation kActivations[] = {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf,
-                                       Activation::kGeluSigmoid, Activation::kRelu};
+constexpr Activation kActivations[] = {Activation::kSilu,        Activation::kGeluTanh, Activation::kGeluErf,
+                                       Activation::kGeluSigmoid, Activation::kRelu,     Activation::kReluSquared};
 
 TEST_P(Rows, RaiseMultipliesByTheActivatedGate) {
   for (const Activation activation : kActivations) {

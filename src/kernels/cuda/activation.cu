@@ -29,6 +29,9 @@ struct GeluSigmoid {
 struct Relu {
   static __device__ float of(float x) { return x < 0.0F ? 0.0F : x; }
 };
+struct ReluSquared {
+  static __device__ float of(float x) { return x < 0.0F ? 0.0F : x * x; }
+};
 
 /// A thread handles N channels of every gridDim.y-th row. x: [row, stride]. If stride is twice the columns, the second
 /// half of a row is the multiplier. `bias`, if not null, is [stride].
@@ -83,6 +86,8 @@ void activate(const T* x, const float* bias, std::size_t stride, Activation acti
       return launch<GeluSigmoid>(x, bias, stride, out, stream);
     case Activation::kRelu:
       return launch<Relu>(x, bias, stride, out, stream);
+    case Activation::kReluSquared:
+      return launch<ReluSquared>(x, bias, stride, out, stream);
   }
 }
 

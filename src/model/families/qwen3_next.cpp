@@ -24,21 +24,10 @@ constexpr auto kGatedAttention =
                     v_proj(B::kAttention), q_norm(kHeadDim), k_norm(kHeadDim), o_proj(B::kAttention)});
 constexpr auto kQwen35FeedForward = pre_norm_mlp(B::kNone);
 
-/// A tensor of the recurrent block whose name has no ending.
-constexpr TensorSpec by_value_head(TensorRole role, std::string_view hf, std::string_view gguf,
-                                   std::string_view gguf_ending) {
-  return {.role = role,
-          .hf = hf,
-          .gguf = gguf,
-          .rows = kMixerHeads,
-          .columns = kNone,
-          .hf_ending = "",
-          .gguf_ending = gguf_ending};
-}
 constexpr std::array kQwen35Block{
     TensorSpec{kMixerTaps, "model.layers.{}.linear_attn.conv1d", "blk.{}.ssm_conv1d", kMixerChannels, kMixerKernel},
-    by_value_head(kMixerDecay, "model.layers.{}.linear_attn.A_log", "blk.{}.ssm_a", ""),
-    by_value_head(kMixerStepBias, "model.layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt", ".bias"),
+    by_value_head(kMixerDecay, "model.layers.{}.linear_attn.A_log", "blk.{}.ssm_a"),
+    by_value_head(kMixerStepBias, "model.layers.{}.linear_attn.dt_bias", "blk.{}.ssm_dt.bias"),
     TensorSpec{kMixerNorm, "model.layers.{}.linear_attn.norm", "blk.{}.ssm_norm", kMixerHeadDim, kNone},
     TensorSpec{kMixerOutput, "model.layers.{}.linear_attn.out_proj", "blk.{}.ssm_out", kModel, kMixerValueRows}};
 

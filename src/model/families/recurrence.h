@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -9,10 +10,26 @@
 
 namespace kvs::inline model {
 
-/// Reads the name of each layer's kind from layer_types: [layer], an index of `kinds`. Empty: the key is missing.
-/// @throws Error kInput with the JSON pointer, kUnsupported for another kind.
+inline constexpr std::uint64_t kMaxTaps = 64;
+
+/// Joins two lists of keys.
+template <std::size_t One, std::size_t Other>
+constexpr std::array<std::string_view, One + Other> joined_keys(const std::array<std::string_view, One>& one,
+                                                                const std::array<std::string_view, Other>& other) {
+  std::array<std::string_view, One + Other> keys{};
+  std::ranges::copy(other, std::ranges::copy(one, keys.begin()).out);
+  return keys;
+}
+
+/// Reads the name of each layer's kind from layer_types, or another `key`: [layer], an index of `kinds`. Empty: the key
+/// is missing. @throws Error kInput with the JSON pointer, kUnsupported for another kind.
 std::vector<std::size_t> read_layer_types(const JsonCursor& root, std::size_t layers,
-                                          std::span<const std::string_view> kinds);
+                                          std::span<const std::string_view> kinds,
+                                          std::string_view key = "layer_types");
+/// The names of layers with attention and with a recurrent block in layer_types, in this order by pairs.
+inline constexpr std::array<std::string_view, 4> kMixerKinds{"full_attention", "attention", "linear_attention",
+                                                             "mamba"};
+constexpr bool is_recurrent(std::size_t kind) noexcept { return kind >= 2; }
 
 /// Keys of config.json of the Gated DeltaNet of Qwen 3 Next and Qwen 3.5.
 inline constexpr std::array<std::string_view, 9> kDeltaNetKeyNames{
@@ -22,6 +39,26 @@ inline constexpr std::array<std::string_view, 9> kDeltaNetKeyNames{
 
 /// Sets the Gated DeltaNet of the layers of type linear_attention: by layer_types, or all but every
 /// full_attention_interval-th. @throws Error kInput with the JSON pointer.
-void read_delta_net(const JsonCursor& root, std::vector<LayerConfig>& layers);
+void read_delta_net(const JsonCursor& root, ParsedConfig& parsed);
+
+/// Keys of config.json of Mamba-2, as Granite and Falcon write them, and those that only training or kernels read.
+inline constexpr std::array<std::string_view, 10> kMamba2KeyNames{
+    "mamba_chunk_size", "mamba_conv_bias", "mamba_d_conv",  "mamba_d_head",   "mamba_d_ssm",
+    "mamba_d_state",    "mamba_expand",    "mamba_n_heads", "mamba_n_groups", "time_step_limit"};
+
+/// Keys of the sizes of a Mamba-2 block with the defaults of its class.
+struct Mamba2Keys {
+  std::string_view heads = "mamba_n_heads", head_dim = "mamba_d_head", groups = "mamba_n_groups",
+                   state = "mamba_d_state", kernel = "mamba_d_conv";
+  std::size_t heads_default = 128, head_dim_default = 0, groups_default = 1, state_default = 256;
+  std::string_view inner = {};  // channels of all heads; without it mamba_expand · hidden_size
+  std::size_t inner_default = 0;
+};
+
+/// Reads a Mamba-2 block with a norm after its gate, over the channels of a group. @throws Error kInput with the JSON
+/// pointer.
+RecurrenceConfig read_mamba2(const JsonCursor& root, const Mamba2Keys& keys);
+/// Reads time_step_limit, whose end may be Infinity.
+void read_step_limits(const JsonCursor& root, RecurrenceConfig& block);
 
 }  // namespace kvs::inline model

@@ -119,6 +119,28 @@ constexpr std::array<TensorSpec, 3> shared_experts(BiasGroup bias) {
           TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_experts.down_proj", "blk.{}.ffn_down_shexp", kModel,
                      kSharedWidth, bias}};
 }
+/// A vector of a recurrent block's value heads. @param hf, gguf  with their endings
+constexpr TensorSpec by_value_head(TensorRole role, std::string_view hf, std::string_view gguf) {
+  return {
+      .role = role, .hf = hf, .gguf = gguf, .rows = kMixerHeads, .columns = kNone, .hf_ending = "", .gguf_ending = ""};
+}
+/// Names of the tensors of a Mamba-2 block in Hugging Face files, without their endings.
+struct Mamba2Names {
+  std::string_view input, taps, decay, step_bias, skip, norm, output;
+};
+constexpr std::array<TensorSpec, 11> mamba2(const Mamba2Names& hf) {
+  return {TensorSpec{kMixerGate, hf.input, "blk.{}.ssm_in", kMixerValueRows, kModel},
+          TensorSpec{kMixerValue, hf.input, "blk.{}.ssm_in", kMixerValueRows, kModel},
+          TensorSpec{kMixerKey, hf.input, "blk.{}.ssm_in", kMixerKeyRows, kModel},
+          TensorSpec{kMixerQuery, hf.input, "blk.{}.ssm_in", kMixerKeyRows, kModel},
+          TensorSpec{kMixerStep, hf.input, "blk.{}.ssm_in", kMixerHeads, kModel},
+          TensorSpec{kMixerTaps, hf.taps, "blk.{}.ssm_conv1d", kMixerChannels, kMixerKernel, BiasGroup::kConvolution},
+          by_value_head(kMixerDecay, hf.decay, "blk.{}.ssm_a"),
+          by_value_head(kMixerStepBias, hf.step_bias, "blk.{}.ssm_dt.bias"),
+          by_value_head(kMixerSkip, hf.skip, "blk.{}.ssm_d"),
+          TensorSpec{kMixerNorm, hf.norm, "blk.{}.ssm_norm", kMixerValueRows, kNone},
+          TensorSpec{kMixerOutput, hf.output, "blk.{}.ssm_out", kModel, kMixerValueRows}};
+}
 constexpr TensorSpec router(std::string_view hf) { return {kRouter, hf, "blk.{}.ffn_gate_inp", kExperts, kModel}; }
 /// @param gate, up, down  names of an expert's tensors in Hugging Face files, one for each expert
 constexpr std::array<TensorSpec, 3> experts(std::string_view gate, std::string_view up, std::string_view down) {

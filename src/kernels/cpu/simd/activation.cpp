@@ -24,6 +24,9 @@ struct GeluSigmoid {
 struct Relu {
   static Lanes of(Lanes x) { return x < 0.0F ? Lanes{} : x; }
 };
+struct ReluSquared {
+  static Lanes of(Lanes x) { return x < 0.0F ? Lanes{} : x * x; }
+};
 
 template <class Function, class T>
 void activate_as(const float* x, const float* up, std::size_t count, T* out) {
@@ -44,6 +47,7 @@ void choose(Activation kind, const float* x, const float* up, std::size_t count,
   if (kind == Activation::kGeluErf) activate_as<GeluErf>(x, up, count, out);
   if (kind == Activation::kGeluSigmoid) activate_as<GeluSigmoid>(x, up, count, out);
   if (kind == Activation::kRelu) activate_as<Relu>(x, up, count, out);
+  if (kind == Activation::kReluSquared) activate_as<ReluSquared>(x, up, count, out);
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+#include "model/recurrent_block.h"
+
+namespace kvs::inline model {
+
+/// Gated DeltaNet. projected: queries, keys, values, gate, strengths, steps.
+/// Source: Yang et al. (2024), arXiv:2412.06464.
+Operand RecurrentBlock::mix_delta_net(const Piece& piece, const BackendView<float, 2>& projected) {
+  const RecurrenceConfig& config = piece.config;
+  const std::size_t keys = config.key_rows(), values = config.value_rows(), heads = config.value_heads,
+                    gate = config.channels();
+  const BackendView<float, 2> convolved = convolve(piece, {projected, 0, gate}, {}, true);
+  const BackendView<float, 2> mixed = mixed_.matrix(piece.x.rows, values);
+  backend_->recur({.queries = {convolved, 0, keys},
+                   .keys = {convolved, keys, keys},
+                   .values = {convolved, 2 * keys, values},
+                   .steps = {projected, gate + values + heads, heads},
+                   .strengths = {projected, gate + values, heads},
+                   .members = piece.members,
+                   .key_heads = config.key_heads,
+                   .value_heads = heads,
+                   .decay = piece.weights.decay.view(),
+                   .step_bias = piece.weights.step_bias.view(),
+                   .unit_keys = true,
+                   .state = piece.state.memory.view()},
+                  mixed);
+  const Operand gated = gated_.operand(piece.x.rows, values);
+  backend_->gate({.x = mixed,
+                  .gate = {projected, gate, values},
+                  .gain = piece.weights.norm.view(),
+                  .norm_channels = config.norm_channels,
+                  .epsilon = piece.epsilon},
+                 gated);
+  return gated;
+}
+
+}  // namespace kvs::inline model
