@@ -141,13 +141,15 @@ void parse_feed_forward(const JsonCursor& root, const Architecture& row, std::ve
   }
 }
 
-/// Nemotron-H may state the layers' kinds only.
+/// Nemotron-H may state the layers' kinds only: in a list, or as letters.
 std::size_t layer_count(const JsonCursor& root) {
-  constexpr std::string_view kCount = "num_hidden_layers", kKinds = "layers_block_type";
-  if (root.has(kCount) || !root.has(kKinds)) return hf_count(root, kCount, kMaxLayers);
-  const std::size_t layers = root.at(kKinds).array_size();
-  if (layers == 0 || layers > kMaxLayers)
-    root.at(kKinds).fail("1 to " + std::to_string(kMaxLayers) + " kinds of layers");
+  constexpr std::string_view kCount = "num_hidden_layers", kKinds = "layers_block_type",
+                             kLetters = "hybrid_override_pattern";
+  const std::string_view kinds = root.has(kKinds) ? kKinds : kLetters;
+  if (root.has(kCount) || !root.has(kinds)) return hf_count(root, kCount, kMaxLayers);
+  const JsonCursor stated = root.at(kinds);
+  const std::size_t layers = stated.value().is_string() ? stated.string().size() : stated.array_size();
+  if (layers == 0 || layers > kMaxLayers) stated.fail("1 to " + std::to_string(kMaxLayers) + " kinds of layers");
   return layers;
 }
 

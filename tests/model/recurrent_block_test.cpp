@@ -147,7 +147,9 @@ TEST_F(ShortestConvolution, KeepsTheMatricesBetweenGroups) {
   EXPECT_LT(relative_error(state(cache), state(whole)), 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, RecurrentBlocks, testing::Values("qwen3_next", "qwen3_5"),
+INSTANTIATE_TEST_SUITE_P(Architectures, RecurrentBlocks,
+                         testing::Values("qwen3_next", "qwen3_5", "lfm2", "granitemoehybrid", "nemotron_h",
+                                         "falcon_h1"),
                          [](const auto& name) { return std::string(name.param); });
 
 /// A row of values that does not fit the tensor, in a message.

@@ -97,6 +97,19 @@ DELTA_NET = {"linear_num_key_heads": 2, "linear_num_value_heads": 6, "linear_key
 QWEN3_NEXT = {**QWEN2_MOE, **DELTA_NET}
 
 
+MAMBA = {"mamba_n_heads": 6, "mamba_d_head": 16, "mamba_n_groups": 2, "mamba_d_state": 12}
+NEMOTRON = {"mamba_num_heads": 6, "mamba_head_dim": 16, "n_groups": 2, "ssm_state_size": 12, "time_step_min": 0.6,
+            "head_dim": 16, "layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"]}
+NEMOTRON_MOE = {"n_routed_experts": 6, "num_experts_per_tok": 2, "n_group": 2, "topk_group": 1,
+                "routed_scaling_factor": 1.5, "moe_intermediate_size": 24, "moe_shared_expert_intermediate_size": 40,
+                "moe_latent_size": 20}
+FALCON = {**MAMBA, "mamba_d_ssm": 96, "mamba_rms_norm": True, "attention_in_multiplier": 1.25,
+          "attention_out_multiplier": 0.75, "embedding_multiplier": 2.0, "key_multiplier": 0.5,
+          "lm_head_multiplier": 0.5, "mlp_multipliers": [0.75, 0.5], "ssm_in_multiplier": 1.5,
+          "ssm_multipliers": [0.5, 0.75, 1.25, 1.5, 2.0], "ssm_out_multiplier": 0.25}
+LFM2 = {"layer_types": ["conv", "full_attention", "conv"]}
+
+
 def qwen3_5(text, kind="qwen3_5"):
     vision = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 48,
               "patch_size": 4, "num_position_embeddings": 16}
@@ -110,7 +123,7 @@ def partial(share):
 
 GRANITE = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.5, "logits_scaling": 2.0}
 MIXED = ["sliding_attention", "full_attention", "sliding_attention"]
-RECURRENT = ("linear_attention",)  # types of layers
+RECURRENT = ("linear_attention", "mamba", "conv")  # types of layers
 ADJACENT = ("ernie4_5", "ernie4_5_moe", "glm4", "cohere2")  # RoPE pairs are neighbouring channels
 
 
@@ -219,6 +232,18 @@ COMBINATIONS = {
     "qwen3_next_default": ("qwen3_next", {**QWEN3_NEXT, "mlp_only_layers": [1], **partial(0.25)}, None),
     "qwen3_5_default": ("qwen3_5", qwen3_5(partial(0.25)), None),
     "qwen3_5_moe_default": ("qwen3_5_moe", qwen3_5({**QWEN2_MOE, **partial(0.25)}, "qwen3_5_moe"), None),
+    "lfm2_default": ("lfm2", {**LFM2, "block_multiple_of": 8, "block_ffn_dim_multiplier": 1.25, **rope(DEFAULT)}, None),
+    "lfm2_moe_default": ("lfm2_moe", {**LFM2, "num_dense_layers": 1, "num_experts": 6, "num_experts_per_tok": 3,
+                                      "moe_intermediate_size": 24, **rope(DEFAULT)}, None),
+    "granitemoehybrid_default": ("granitemoehybrid", {
+        **GRANITE, **MAMBA, "num_local_experts": 5, "num_experts_per_tok": 2, "shared_intermediate_size": 40,
+        "layer_types": ["mamba", "attention", "mamba"], "time_step_limit": [0.0, 0.75]}, None),
+    "granitemoehybrid_rope": ("granitemoehybrid", {
+        **GRANITE, **MAMBA, "num_local_experts": 0, "shared_intermediate_size": 40, "position_embedding_type": "rope",
+        "layer_types": ["mamba", "attention", "mamba"], **rope(DEFAULT)}, None),
+    "nemotron_h_latent": ("nemotron_h", {**NEMOTRON, **NEMOTRON_MOE}, None),
+    "falcon_h1_default": ("falcon_h1", {**FALCON, **rope(DEFAULT)}, None),
+    "falcon_h1_plain": ("falcon_h1", {**FALCON, "mamba_rms_norm": False, **rope(DEFAULT)}, None),
     "qwen3_moe_step": ("qwen3_moe", {**QWEN_MOE, "head_dim": 16, "decoder_sparse_step": 2, **rope(YARN)}, None),
 }
 
@@ -251,6 +276,8 @@ GOLDEN = {"olmoe": "olmoe_clip", "phi_qk_layernorm": "phi_qk_layernorm", "stable
           "gpt_neox": "gpt_neox_dynamic", "gemma4_shared": "gemma4_shared", "gemma4_one_row": "gemma4_one_row",
           "gemma4_experts": "gemma4_experts", "gemma3_composite": "gemma3_composite", "qwen3_vl": "qwen3_vl_default",
           "qwen3_next": "qwen3_next_default", "qwen3_5": "qwen3_5_default", "qwen3_5_moe": "qwen3_5_moe_default",
+          "lfm2": "lfm2_default", "lfm2_moe": "lfm2_moe_default", "granitemoehybrid": "granitemoehybrid_default",
+          "nemotron_h": "nemotron_h_latent", "falcon_h1": "falcon_h1_default",
           "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense",
           "phi_tied": "phi_tied", "ernie4_5_moe": "ernie4_5_moe_bias"}
 
@@ -278,9 +305,10 @@ def formula(name, shape, kind):
 def expert_parts(name, value, kind):
     """Yields (name in the file, part of value) of each expert for a parameter that holds all experts."""
     base, part = name.rsplit(".", 1)
-    gate, up, down = ("w1", "w3", "w2") if kind in ("mixtral", "minimax_m2") else ("gate_proj", "up_proj", "down_proj")
+    gate, up, down = ("w1", "w3", "w2") if kind in ("mixtral", "minimax_m2", "lfm2_moe") else ("gate_proj", "up_proj", "down_proj")
     for expert, matrix in enumerate(value):
-        parts = {down: matrix} if part == "down_proj" else dict(zip((gate, up), matrix.chunk(2)))
+        whole = {"down_proj": down, "up_proj": up}.get(part)
+        parts = {whole: matrix} if whole else dict(zip((gate, up), matrix.chunk(2)))
         for key, rows in parts.items():
             yield f"{base}.{expert}.{key}.weight", rows
 
@@ -288,13 +316,16 @@ def expert_parts(name, value, kind):
 def stored_tensors(model):
     """Yields (name in the file, parameter or the part of one that the file stores by that name)."""
     kind = model.config.model_type
-    biases = [(name, buffer) for name, buffer in model.named_buffers() if name.endswith(("e_score_correction_bias", "layer_scalar"))]
+    biases = [(name, buffer) for name, buffer in model.named_buffers()
+              if name.endswith(("e_score_correction_bias", "expert_bias", "layer_scalar"))]
     for name, parameter in [*model.named_parameters(), *biases]:
         if kind in ("mixtral", "minimax_m2"):
             name = name.replace(".mlp.", ".block_sparse_moe.")
         if kind == "ernie4_5_moe":
             name = name.replace(".mlp.gate.moe_statics.", ".mlp.moe_statics.")
-        if kind == "granitemoe":  # one tensor for all experts
+        if kind == "nemotron_h":
+            name = name.replace("model.", "backbone.")
+        if kind in ("granitemoe", "granitemoehybrid"):  # one tensor for all experts
             for part, stored in (("experts.gate_up_proj", "input_linear.weight"),
                                  ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):
                 name = name.replace("block_sparse_moe." + part, "block_sparse_moe." + stored)
@@ -330,23 +361,34 @@ def rotating_layers(config):
         return [layer for layer, rotates in enumerate(config.no_rope_layers) if rotates]
     if config.model_type in ("exaone4", "cohere2"):
         return [layer for layer, kind in enumerate(config.layer_types) if kind == "sliding_attention"]
-    if recurrent_layers(config):
+    if config.model_type == "nemotron_h" or getattr(config, "position_embedding_type", "rope") != "rope":
+        return []
+    if recurrent_layers(config) and config.model_type != "falcon_h1":
         return [layer for layer, kind in enumerate(config.layer_types) if kind == "full_attention"]
     return list(range(config.num_hidden_layers - getattr(config, "num_kv_shared_layers", 0)))
 
 
 def recurrent_layers(config):
+    if config.model_type == "falcon_h1":
+        return list(range(config.num_hidden_layers))
     return [layer for layer, kind in enumerate(getattr(config, "layer_types", None) or []) if kind in RECURRENT]
 
 
 @torch.inference_mode()
-def recurrent_state(model, ids, layer):
-    """Returns the state of a recurrent layer after one pass: its matrices, and its convolution's inputs [tap, channel]."""
+def filled_cache(model, ids):
     cache = DynamicCache(config=model.config.get_text_config())
     model(torch.tensor([ids]), cache=cache, use_cache=True)
-    memory, inputs = cache.layers[layer].recurrent_states, cache.layers[layer].conv_states
-    memory, inputs = (held[0] if isinstance(held, dict) else held for held in (memory, inputs))
-    return memory[0], inputs[0].T
+    return cache
+
+
+def recurrent_state(model, cache, layer):
+    """Returns the state of a recurrent layer: its matrices [head, key, value] or None, and its convolution's inputs
+    [tap, channel]."""
+    held = [getattr(cache.layers[layer], name, None) for name in ("recurrent_states", "conv_states")]
+    memory, inputs = (each.get(0) if isinstance(each, dict) else each for each in held)
+    if memory is not None:
+        memory = memory[0] if "qwen" in model.config.model_type else memory[0].transpose(-1, -2)
+    return memory, inputs[0].T
 
 
 @torch.inference_mode()
@@ -354,7 +396,7 @@ def run(model, ids):
     """Returns logits [token, vocabulary], NLL, and per rotating layer k_pre and k_post [kv_head, token, head_dim] of one
     pass."""
     module = __import__(type(model).__module__, fromlist=["apply_rotary_pos_emb"])
-    plain, keys = module.apply_rotary_pos_emb, []
+    plain, keys = getattr(module, "apply_rotary_pos_emb", None), []
 
     def in_halves(rows, cosine):
         if model.config.model_type not in ADJACENT:

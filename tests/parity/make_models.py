@@ -16,8 +16,8 @@ import sys
 import torch
 from safetensors.torch import save_file
 
-from combinations import (COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, make_model, recurrent_layers, recurrent_state,
-                          rotating_layers, run, stored_tensors, tokens)
+from combinations import (COMBINATIONS, GOLDEN, OLD_SPELLINGS, TOKENS, filled_cache, make_model, recurrent_layers,
+                          recurrent_state, rotating_layers, run, stored_tensors, tokens)
 from write_gguf import write_gguf
 
 ROWS = [0, 1, 63, 200, TOKENS - 1]
@@ -55,25 +55,43 @@ def single(values):
     return [float(f"{value:.9g}") for value in values.flatten().tolist()]
 
 
+def plain(value):
+    """Returns a value of a config as Transformers writes it into config.json."""
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    return {"__float__": "Infinity"} if value == float("inf") else value
+
+
 def write_golden(architecture, name, folder):
     model = make_model(name)
     logits, nll, keys = run(model, tokens())
-    layer = rotating_layers(model.config.get_text_config())[-1]
+    text, cache = model.config.get_text_config(), None
+    recurrent, rotating = recurrent_layers(text), rotating_layers(text)
+    if recurrent:
+        cache = filled_cache(model, tokens())
+    if rotating:
+        layer, (k_pre, k_post) = rotating[-1], keys[-1]
+    else:
+        layer = [index for index, kind in enumerate(text.layer_types) if kind in ("attention", "full_attention")][-1]
+        k_pre = k_post = cache.layers[layer].keys[0]
     positions = [0, 150, TOKENS - 1]
     config = model.config.to_dict()
     config["architectures"] = [type(model).__name__]
     drop = {"transformers_version", "dtype", "torch_dtype", "_name_or_path"}
     golden = {
         "combination": name,
-        "config": {key: config[key] for key in sorted(config) if key not in drop and config[key] is not None},
+        "config": {key: plain(config[key]) for key in sorted(config) if key not in drop and config[key] is not None},
         "tensors": {key: list(value.shape) for key, value in stored_tensors(model)},
         "rows": ROWS[-2:], "logits": [single(logits[row, :24]) for row in ROWS[-2:]],
         "nll": single(nll[::13]), "layer": layer, "positions": positions,
-        "k_pre": single(keys[-1][0][-1, positions]), "k_post": single(keys[-1][1][-1, positions]),
+        "k_pre": single(k_pre[-1, positions]), "k_post": single(k_post[-1, positions]),
     }
-    if recurrent := recurrent_layers(model.config.get_text_config()):
-        memory, inputs = recurrent_state(model, tokens(), recurrent[-1])
-        golden["recurrent"] = {"layer": recurrent[-1], "memory": single(memory[-1, :4]), "inputs": single(inputs[-3:, :8])}
+    if recurrent:
+        memory, inputs = recurrent_state(model, cache, recurrent[-1])
+        kept = len(inputs) - 1 if memory is not None else text.conv_L_cache - 1
+        golden["recurrent"] = {"layer": recurrent[-1], "inputs": single(inputs[-kept:, :8])}
+        if memory is not None:
+            golden["recurrent"]["memory"] = single(memory[-1, :4])
     (folder / f"{architecture}.json").write_text(json.dumps(golden, separators=(",", ":")) + "\n")
 
 
