@@ -29,7 +29,7 @@ class TransformBasisTest : public ::testing::Test {
     for (std::size_t head = 0; head < 2; ++head)
       for (std::size_t i = 0; i < kTransformWidth * kTransformWidth; ++i)
         output.push_back(i % (kTransformWidth + 1) == 0 ? 2.0 + static_cast<double>(head) : 0);  // W_oᵀ W_o
-    TransformMoments result({{0}, 2, 2, kTransformWidth, kTransformSinks}, {{.scale = 0.5F}}, {output});
+    TransformMoments result({{0}, {{2, 2, kTransformWidth}}, kTransformSinks}, {{.scale = 0.5F}}, {output});
     MemorySource source(documents, 2, kTransformTokens, kTransformWidth,
                         [&](std::size_t, std::size_t, StateKind kind, std::size_t head, std::size_t token,
                             std::size_t channel) { return state(kind, head, token, channel); });
