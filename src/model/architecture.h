@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -94,6 +95,7 @@ enum class TensorAxis : std::uint8_t {
   kChunks,
   kHeadDim,
   kQueryHeads,
+  kKvHeads,
   kOne,
   kExperts,
   kExpertWidth,
@@ -218,6 +220,9 @@ struct ExpertRules {
   std::span<const std::string_view> keys = {};  // the keys of config.json that `read` reads, or that have no effect
   std::span<const TensorSpec> tensors = {};     // of a sparse block, instead of Architecture::feed_forward_tensors
   std::span<const TensorSpec> stacked = {};     // instead of `tensors`, in files that hold its last one
+  // In GGUF: scores if the file does not say, and the activation of the experts.
+  ExpertsConfig::Scores gguf_scores = ExpertsConfig::Scores::kSoftmax;
+  SwigluClamp gguf_clamp = {};
 };
 
 /// How a family with recurrent blocks states them.
@@ -244,6 +249,7 @@ struct Architecture {
   std::string_view hf_base_class;  // config.json: architectures[0] of a checkpoint written by the class without a head
   std::string_view model_type;     // config.json: model_type
   std::string_view gguf = {};      // general.architecture; empty: another row's name, or not read
+  std::string_view gguf_key = {};  // not empty: this row is for files of the name `gguf` that have the key
   std::span<const TensorSpec> model_tensors = {};  // those of no layer
   // Of a layer's blocks, with the norms of their inputs and outputs, in addition to kRopeTensors.
   std::span<const TensorSpec> attention_tensors = {}, feed_forward_tensors = {};
@@ -271,7 +277,9 @@ const Architecture& architecture_of_model_type(std::string_view model_type, std:
 const Architecture* find_model_type(std::string_view model_type) noexcept;
 /// Returns the row with this name, or nullptr.
 const Architecture* find_architecture_named(std::string_view name) noexcept;
-const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where);
+/// @param has  returns true if the file has a key of its architecture
+const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where,
+                                         const std::function<bool(std::string_view key)>& has);
 
 /// Returns `name` with its first "{}" replaced by `number`.
 std::string with_number(std::string_view name, std::size_t number);

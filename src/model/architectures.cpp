@@ -20,7 +20,7 @@ const Architecture& find_architecture(std::string_view Architecture::*field, std
                                       std::string_view where) {
   std::vector<std::string> supported;
   for (const Architecture* row : kArchitectures) {
-    if ((row->*field).empty()) continue;
+    if ((row->*field).empty() || (field == &Architecture::gguf && !row->gguf_key.empty())) continue;
     if (row->*field == wanted) return *row;
     supported.emplace_back(row->*field);
   }
@@ -51,7 +51,10 @@ const Architecture* find_architecture_named(std::string_view name) noexcept {
   return row == kArchitectures.end() ? nullptr : *row;
 }
 
-const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where) {
+const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view where,
+                                         const std::function<bool(std::string_view key)>& has) {
+  for (const Architecture* row : kArchitectures)
+    if (row->gguf == gguf && !row->gguf_key.empty() && has(row->gguf_key)) return *row;
   return find_architecture(&Architecture::gguf, gguf, where);
 }
 

@@ -48,11 +48,11 @@ constexpr std::array kPartNames{PartName{"visual", "vision tower"},
 
 /// Returns true if `tensor` is of a layer of the decoder with a number of `layers` or more.
 bool is_beyond(std::string_view tensor, std::size_t layers) {
-  constexpr std::string_view kLayers = "layers.";
-  const std::size_t at = tensor.find(kLayers);
+  const std::string_view name_of_layers = tensor.starts_with("blk.") ? "blk." : "layers.";  // blk: in GGUF
+  const std::size_t at = tensor.find(name_of_layers);
   if (at == std::string_view::npos) return false;
   std::size_t number = 0;
-  const char* const begin = tensor.data() + at + kLayers.size();
+  const char* const begin = tensor.data() + at + name_of_layers.size();
   const auto [end, error] = std::from_chars(begin, tensor.data() + tensor.size(), number);
   return end != begin && error == std::errc() && number >= layers;
 }

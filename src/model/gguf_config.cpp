@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
 #include "io/gguf.h"
 #include "model/checkpoints/checkpoints.h"
 #include "model/gguf_keys.h"
+#include "model/hf_options.h"
 #include "model/parsed_config.h"
 #include "model/routing.h"
 
@@ -41,7 +43,8 @@ void check_options(const GgufKeys& keys, const Architecture& row, const Attentio
        {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias", "embedding_scale", "residual_scale",
         "logit_scale", "attn_logit_softcapping", "final_logit_softcapping"}) {
     const bool multiplies = row.keys.multipliers && (key.ends_with("_scale") || key == "attention.scale");
-    if (multiplies || !keys.has(key) || keys.real(key) == 0 || key == row.keys.attention_softcap ||
+    const bool reads = (key == "attention.clamp_kqv" && !row.keys.clip.empty()) || key == row.keys.logit_scale;
+    if (multiplies || reads || !keys.has(key) || keys.real(key) == 0 || key == row.keys.attention_softcap ||
         key == row.keys.logit_softcap)
       continue;
     keys.fail(ErrorCode::kUnsupported, key, "found a factor that this architecture does not compute with here");
@@ -93,6 +96,13 @@ float softcap(const GgufKeys& keys, std::string_view key, float otherwise) {
   return keys.real(key) == 0 ? 0 : static_cast<float>(keys.positive(key));
 }
 
+QueryTemperature parse_temperature(const GgufKeys& keys) {
+  constexpr std::string_view kScale = "attention.temperature_scale", kLength = "rope.scaling.original_context_length";
+  if (!keys.has(kScale) || keys.real(kScale) == 0) return {};
+  return {.scale = static_cast<float>(keys.positive(kScale)),
+          .length = keys.count(keys.has(kLength) ? kLength : "context_length", kMaxContext)};
+}
+
 /// Reads what the attention of all layers has in common, without windows.
 AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, std::size_t layers, std::size_t d_model,
                                 std::string_view where) {
@@ -108,16 +118,43 @@ AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, s
   check_options(keys, row, attention);
   if (row.keys.multipliers) attention.scale = static_cast<float>(keys.positive_or("attention.scale", 0));
   attention.softcap = softcap(keys, row.keys.attention_softcap, row.keys.attention_softcap_default);
+  attention.sinks = row.keys.sinks;
+  if (!row.keys.clip.empty() && keys.has("attention.clamp_kqv") && keys.real("attention.clamp_kqv") != 0)
+    attention.clip = static_cast<float>(keys.positive("attention.clamp_kqv"));
+  if (row.keys.query_temperature) attention.temperature = parse_temperature(keys);
   return attention;
 }
 
-/// Reads the experts of all layers, like llama.cpp.
-ExpertsConfig parse_experts(const GgufKeys& keys, const Architecture& row) {
+/// Sets how the router's logits become weights. 3: a softmax over the chosen experts alone, which are the weights of a
+/// softmax over all divided by their sum.
+void parse_scores(const GgufKeys& keys, const ExpertRules& rules, ExpertsConfig& experts) {
+  constexpr std::string_view kFunction = "expert_gating_func", kNormalised = "expert_weights_norm";
+  experts.scores = rules.gguf_scores;
+  experts.normalised = rules.gguf_normalised || keys.boolean(kNormalised, false);
+  if (!keys.nonzero(kFunction)) return;
+  const std::size_t function = keys.count(kFunction, UINT32_MAX);
+  if (function > 3)
+    keys.fail(ErrorCode::kUnsupported, kFunction,
+              "found " + std::to_string(function) + ", supported are: 1 (softmax), 2 (sigmoid), 3 (softmax)");
+  experts.scores = function == 2 ? ExpertsConfig::Scores::kSigmoid : ExpertsConfig::Scores::kSoftmax;
+  experts.normalised = experts.normalised || function == 3;
+}
+
+/// Returns the width of the shared expert: that of its tensors, because the key is wrong in some files; 0: there is
+/// none.
+std::size_t shared_width(const GgufFile& file, const GgufKeys& keys, const ExpertRules& rules, std::size_t layer) {
+  constexpr std::string_view kWidth = "expert_shared_feed_forward_length";
+  const auto spec = std::ranges::find(rules.tensors, TensorRole::kSharedUp, &TensorSpec::role);
+  if (spec == rules.tensors.end()) return 0;
+  const StoredTensor* tensor = file.find(with_number(spec->gguf, layer) + ".weight");
+  if (tensor != nullptr && !tensor->shape.empty())
+    return static_cast<std::size_t>(std::min(tensor->shape[0], kMaxWidth));
+  return keys.nonzero(kWidth) ? keys.count(kWidth, kMaxWidth) : 0;
+}
+
+/// Reads the experts of a layer, like llama.cpp.
+ExpertsConfig parse_experts(const GgufFile& file, const GgufKeys& keys, const Architecture& row, std::size_t layer) {
   ExpertsConfig experts;
-  if (!keys.nonzero("expert_count")) return experts;
-  if (row.experts == nullptr)
-    keys.fail(ErrorCode::kUnsupported, "expert_count",
-              "found a mixture of experts, supported are: dense models of this architecture");
   experts.count = keys.count("expert_count", kMaxWidth);
   experts.chosen = keys.count("expert_used_count", kMaxWidth);
   if (experts.chosen > experts.count)
@@ -126,27 +163,50 @@ ExpertsConfig parse_experts(const GgufKeys& keys, const Architecture& row) {
                   " experts");
   const bool own = keys.has("expert_feed_forward_length");
   experts.d_ff = keys.count(own ? "expert_feed_forward_length" : "feed_forward_length", kMaxWidth);
-  if (keys.nonzero("expert_shared_feed_forward_length"))
-    experts.shared_d_ff = keys.count("expert_shared_feed_forward_length", kMaxWidth);
-  experts.normalised =
-      row.experts->gguf_normalised || (keys.has("expert_weights_norm") && keys.boolean("expert_weights_norm", false));
+  experts.shared_d_ff = shared_width(file, keys, *row.experts, layer);
+  experts.clamp = row.experts->gguf_clamp;
   experts.scale = static_cast<float>(keys.positive_or("expert_weights_scale", 1));
-  if (keys.has("expert_gating_func") && keys.count("expert_gating_func", 8) == 2)
-    experts.scores = ExpertsConfig::Scores::kSigmoid;
-  if (keys.nonzero("expert_group_count")) {
-    experts.groups = keys.count("expert_group_count", kMaxWidth);
-    experts.chosen_groups = keys.count("expert_group_used_count", kMaxWidth);
-    if (const std::string problem = group_problem(experts); !problem.empty())
-      keys.fail(ErrorCode::kInput, "expert_group_count", problem);
-  }
+  parse_scores(keys, *row.experts, experts);
+  if (!keys.nonzero("expert_group_count")) return experts;
+  experts.groups = keys.count("expert_group_count", kMaxWidth);
+  experts.chosen_groups = keys.count("expert_group_used_count", kMaxWidth);
+  if (const std::string problem = group_problem(experts); !problem.empty())
+    keys.fail(ErrorCode::kInput, "expert_group_count", problem);
   return experts;
 }
 
+/// Gives experts to the layers that have some: all, or every step-th after the first ones.
+void parse_expert_layers(const GgufFile& file, const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
+  if (!keys.nonzero("expert_count")) return;
+  if (row.experts == nullptr)
+    keys.fail(ErrorCode::kUnsupported, "expert_count",
+              "found a mixture of experts, supported are: dense models of this architecture");
+  constexpr std::string_view kDense = "leading_dense_block_count", kStep = "interleave_moe_layer_step";
+  const std::size_t dense = keys.has(kDense) ? keys.unsigned_integer(kDense, kMaxLayers) : 0;
+  const std::size_t step = keys.has(kStep) ? keys.count(kStep, kMaxLayers) : 1;
+  for (std::size_t layer = dense; layer < config.layers(); ++layer)
+    if ((layer + 1) % step == 0) config.layer[layer].feed_forward.experts = parse_experts(file, keys, row, layer);
+}
+
+/// In a family whose parallel models lack a norm, the norm decides, as in llama.cpp.
+bool parse_parallel_residual(const GgufFile& file, const GgufKeys& keys, const Architecture& row) {
+  const auto spec = std::ranges::find(row.feed_forward_tensors, true, &TensorSpec::sequential_only);
+  if (spec == row.feed_forward_tensors.end())
+    return keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
+  return file.find(with_number(spec->gguf, 0) + ".weight") == nullptr;
+}
+
 /// Reads the arithmetic that differs from the row's own.
-void parse_arithmetic(const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
+void parse_arithmetic(const GgufFile& file, const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   config.arithmetic = row.arithmetic;
-  config.arithmetic.parallel_residual = keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
+  config.arithmetic.parallel_residual = parse_parallel_residual(file, keys, row);
   config.logit_softcap = softcap(keys, row.keys.logit_softcap, row.keys.logit_softcap_default);
+  if (!row.keys.qk_norm.empty() && file.find("blk.0.attn_q_norm.weight") == nullptr) {
+    config.arithmetic.qk_norm = QkNorm::kNone;
+    config.arithmetic.norms_after_rope = false;
+  }
+  if (!row.keys.logit_scale.empty())
+    config.logit_scale = static_cast<float>(keys.positive_or("logit_scale", double{row.keys.logit_scale_default}));
   if (!row.keys.multipliers) return;
   config.embedding_scale = static_cast<float>(keys.positive_or("embedding_scale", 1));
   config.residual_scale = static_cast<float>(keys.positive_or("residual_scale", 1));
@@ -181,6 +241,17 @@ std::size_t vocabulary_of(const GgufFile& file, const GgufKeys& keys, std::vecto
   return rows;
 }
 
+/// Returns the number of layers without those that predict further tokens, which are the last.
+std::size_t parse_layers(const GgufKeys& keys) {
+  constexpr std::string_view kNext = "nextn_predict_layers";
+  const std::size_t blocks = keys.count("block_count", kMaxLayers);
+  const std::size_t next = keys.has(kNext) ? keys.unsigned_integer(kNext, kMaxLayers) : 0;
+  if (next >= blocks)
+    keys.fail(ErrorCode::kInput, kNext,
+              "found " + std::to_string(next) + ", expected fewer than the " + std::to_string(blocks) + " blocks");
+  return blocks - next;
+}
+
 }  // namespace
 
 ParsedConfig parse_gguf_config(const GgufFile& file) {
@@ -188,30 +259,31 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   ParsedConfig parsed;
   check_type(file);
   const std::string_view name = file.get_string("general.architecture");
-  parsed.architecture = &architecture_of_gguf(name, where + ": general.architecture");
+  const GgufKeys keys(file, name);
+  parsed.architecture = &architecture_of_gguf(name, where + ": general.architecture",
+                                              [&](std::string_view key) { return keys.has(key); });
   parsed.weights = gguf_weights();
   const Architecture& row = *parsed.architecture;
-  const GgufKeys keys(file, name);
 
   ModelConfig& config = parsed.config;
   config.name = shown_name(file.has("general.name") ? file.get_string("general.name") : file.path().stem().native());
   config.architecture = row.name;
   config.adjacent_pairs = row.gguf_interleaved;
-  const std::size_t layers = keys.count("block_count", kMaxLayers);
+  const std::size_t layers = parse_layers(keys);
   config.d_model = keys.count("embedding_length", kMaxWidth);
   const std::size_t d_ff = keys.count("feed_forward_length", kMaxWidth);
   config.layer.assign(layers, {.attention = parse_attention(keys, row, layers, config.d_model, where),
-                               .feed_forward = {.d_ff = d_ff, .experts = parse_experts(keys, row)}});
+                               .feed_forward = {.d_ff = d_ff, .experts = {}}});
+  parse_expert_layers(file, keys, row, config);
   config.vocabulary = vocabulary_of(file, keys, parsed.notes);
   config.context = keys.count("context_length", kMaxContext);
   config.norm_epsilon = static_cast<float>(keys.positive(
       row.arithmetic.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"));
   config.tied_head = file.find("output.weight") == nullptr;
-  parse_arithmetic(keys, row, config);
-  if (!row.keys.qk_norm.empty() && file.find("blk.0.attn_q_norm.weight") == nullptr)
-    config.arithmetic.qk_norm = QkNorm::kNone;
+  parse_arithmetic(file, keys, row, config);
   parse_windows(keys, row, config);
   parse_gguf_rope(file, keys, row.rope, config);
+  set_unrotated(config, unrotated_by_rule(row, config, config.has_windows()));
   check_rope(config, where);
   return parsed;
 }

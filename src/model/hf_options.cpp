@@ -280,24 +280,26 @@ std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& 
   return windows;
 }
 
+std::vector<bool> unrotated_by_rule(const Architecture& row, const ModelConfig& config, bool windowed,
+                                    std::size_t interval) {
+  std::vector<bool> unrotated(config.layers(), false);
+  const bool full = row.unrotated == UnrotatedRule::kFullLayers ||
+                    (row.unrotated == UnrotatedRule::kFullIfWindowed && windowed);
+  for (std::size_t layer = 0; layer < unrotated.size(); ++layer)
+    unrotated[layer] =
+        row.unrotated == UnrotatedRule::kListed ? (layer + 1) % interval == 0 : full && config.window(layer) == 0;
+  return unrotated;
+}
+
 std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, const ModelConfig& config) {
-  const std::size_t layers = config.layers();
-  std::vector<bool> unrotated(layers, false);
-  if (row.unrotated == UnrotatedRule::kFullLayers ||
-      (row.unrotated == UnrotatedRule::kFullIfWindowed && window_size(root, row) > 0)) {
-    for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = config.window(layer) == 0;
-  }
   constexpr std::string_view kPositions = "position_embedding_type";
   if (row.unrotated == UnrotatedRule::kUnlessStated)
-    unrotated.assign(layers, !root.has(kPositions) || root.at(kPositions).string() != "rope");
-  if (row.unrotated != UnrotatedRule::kListed) return unrotated;
-  if (!root.has("no_rope_layers")) {
-    const std::int64_t interval =
-        root.has("no_rope_layer_interval") ? root.at("no_rope_layer_interval").integer(1, kMaxLayers) : 4;
-    for (std::size_t layer = 0; layer < layers; ++layer)
-      unrotated[layer] = (layer + 1) % static_cast<std::size_t>(interval) == 0;
-    return unrotated;
-  }
+    return std::vector<bool>(config.layers(), !root.has(kPositions) || root.at(kPositions).string() != "rope");
+  if (row.unrotated != UnrotatedRule::kListed) return unrotated_by_rule(row, config, window_size(root, row) > 0);
+  if (!root.has("no_rope_layers"))
+    return unrotated_by_rule(row, config, false, hf_count(root, "no_rope_layer_interval", kMaxLayers, 4));
+  const std::size_t layers = config.layers();
+  std::vector<bool> unrotated(layers);
   const JsonCursor list = root.at("no_rope_layers");
   if (list.array_size() < layers) list.fail("a 0 or 1 for each of " + std::to_string(layers) + " layers");
   for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = list.at(layer).integer(0, 1) == 0;

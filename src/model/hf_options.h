@@ -21,6 +21,12 @@ void check_hf_options(const JsonCursor& root, const Architecture& row, std::vect
 /// @throws Error kInput with the JSON pointer, kUnsupported for other kinds of layers.
 std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& row, std::size_t layers);
 
+/// Returns the layers that do not rotate if the config does not list them: [layer]. `config` must have its layers and
+/// windows.
+/// @param windowed  true if a window is stated;  @param interval  of UnrotatedRule::kListed
+std::vector<bool> unrotated_by_rule(const Architecture& row, const ModelConfig& config, bool windowed,
+                                    std::size_t interval = 4);
+
 /// Returns the layers that do not rotate: [layer]. `config` must have its layers and windows.
 /// @throws Error kInput with the JSON pointer.
 std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, const ModelConfig& config);

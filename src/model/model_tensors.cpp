@@ -168,8 +168,8 @@ void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer
     const TensorSpec& spec = table[begin];
     if (is_of_expert(spec.role)) {
       find_experts(table.subspan(begin, end - begin), layer, parsed, missing);
-    } else if (needed(spec, layer, parsed) && holds_each(name_in(spec, format_))) {
-      find_heads(spec, layer, parsed, missing);
+    } else if (holds_each(spec.hf)) {
+      if (needed(spec, layer, parsed)) find_heads(spec, layer, parsed, missing);
     } else if ((spec.per_layer() || layer == 0) && needed(spec, layer, parsed)) {
       find(table.subspan(begin, end - begin), layer, parsed, missing);
     }
@@ -301,14 +301,20 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
   }
 }
 
-/// Finds a vector of each head.
+/// Finds a vector of each head; in GGUF they are the rows of one matrix.
 void ModelTensors::find_heads(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed, Missing& missing) {
   const AttentionConfig& attention = parsed.config.layer[layer].attention;
-  const std::size_t heads = spec.role == TensorRole::kQueryNorm ? attention.query_heads : attention.kv_heads;
+  const bool queries = spec.role == TensorRole::kQueryNorm, together = format_ == ModelFormat::kGguf;
+  const std::size_t tensors = together ? 1 : queries ? attention.query_heads : attention.kv_heads;
+  TensorSpec each = spec;
+  if (together) {
+    each.rows = queries ? TensorAxis::kQueryHeads : TensorAxis::kKvHeads;
+    each.columns = spec.rows;
+  }
   Found& stored = layers_[layer].tensors[static_cast<std::size_t>(spec.role)];
-  for (std::size_t head = 0; head < heads; ++head) {
+  for (std::size_t head = 0; head < tensors; ++head) {
     const std::vector<std::string> names = file_names(parsed, spec, format_, layer, false, head);
-    const StoredTensor* found = find_checked({&spec, 1}, names, false, false, layer, parsed);
+    const StoredTensor* found = find_checked({&each, 1}, names, false, false, layer, parsed);
     if (found == nullptr) {
       missing.names.push_back(names.front());
       missing.whole_layers = std::min(missing.whole_layers, layer);
@@ -387,6 +393,10 @@ std::vector<float> read_vector(const TensorArchive& archive, const StoredTensor&
 std::vector<float> ModelTensors::vector(TensorRole role, std::size_t layer) const {
   const Found& stored = found(role, layer);
   std::vector<float> values = read_vector(*archive_, *stored.weight);
+  for (std::size_t row = 1; row < static_cast<std::size_t>(stored.weight->rows()); ++row) {
+    const std::vector<float> more = read_vector(*archive_, *stored.weight, row);
+    values.insert(values.end(), more.begin(), more.end());
+  }
   for (const StoredTensor* head : stored.other_heads) {
     const std::vector<float> more = read_vector(*archive_, *head);
     values.insert(values.end(), more.begin(), more.end());

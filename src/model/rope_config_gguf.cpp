@@ -36,22 +36,34 @@ std::vector<float> read_factors(const GgufFile& file, const std::string& tensor,
 }
 
 /// llama.cpp multiplies YaRN's own temperature 0.1 ln(factor) + 1 by attn_factor.
-RopeScaling parse_yarn(const GgufKeys& keys, double original_context, double attention_factor) {
+RopeScaling parse_yarn(const GgufKeys& keys, const RopeDefaults& defaults, double original_context,
+                       double attention_factor) {
   RopeScaling scaling{.type = RopeScaling::Type::kYarn, .factor = keys.positive("rope.scaling.factor")};
   scaling.original_context = original_context;
   scaling.beta_fast = keys.positive_or("rope.scaling.yarn_beta_fast", scaling.beta_fast);
   scaling.beta_slow = keys.positive_or("rope.scaling.yarn_beta_slow", scaling.beta_slow);
   must_be(keys, "rope.scaling.yarn_ext_factor", 1);
-  must_be(keys, "rope.scaling.yarn_log_multiplier", 0);
-  const double own = scaling.factor > 1 ? 0.1 * std::log(scaling.factor) + 1 : 1;
-  scaling.attention_factor = own * attention_factor;
+  scaling.truncate = defaults.gguf_truncates;
+  constexpr std::string_view kMultiplier = "rope.scaling.yarn_log_multiplier";
+  const auto temperature = [&](double weight) {
+    return scaling.factor > 1 ? 0.1 * weight * std::log(scaling.factor) + 1 : 1;
+  };
+  double weight = 0;
+  if (defaults.gguf_log_multiplier)
+    weight = keys.has(kMultiplier) ? keys.real(kMultiplier) : 0;
+  else
+    must_be(keys, kMultiplier, 0);
+  scaling.attention_factor = attention_factor * temperature(1) / temperature(weight);
+  if (!(scaling.attention_factor > 0))
+    keys.fail(ErrorCode::kInput, kMultiplier, "found a weight whose attention factor is not above 0");
   return scaling;
 }
 
 /// Reads rope.scaling.*; tensors of factors are applied later.
-RopeScaling parse_keys(const GgufKeys& keys, double original_context, double attention_factor) {
+RopeScaling parse_keys(const GgufKeys& keys, const RopeDefaults& defaults, double original_context,
+                       double attention_factor) {
   const std::string type = keys.has("rope.scaling.type") ? keys.text("rope.scaling.type") : "";
-  if (type == "yarn") return parse_yarn(keys, original_context, attention_factor);
+  if (type == "yarn") return parse_yarn(keys, defaults, original_context, attention_factor);
   if (!type.empty() && type != "none" && type != "linear" && type != "longrope") {
     keys.fail(ErrorCode::kUnsupported, "rope.scaling.type",
               "found RoPE scaling \"" + type.substr(0, 80) +
@@ -63,7 +75,8 @@ RopeScaling parse_keys(const GgufKeys& keys, double original_context, double att
   return {.type = RopeScaling::Type::kLinear, .factor = factor};
 }
 
-RopeScaling parse_scaling(const GgufFile& file, const GgufKeys& keys, std::size_t chunks, std::size_t context) {
+RopeScaling parse_scaling(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, std::size_t chunks,
+                          std::size_t context) {
   const double original =
       keys.has("rope.scaling.original_context_length")
           ? static_cast<double>(keys.unsigned_integer("rope.scaling.original_context_length", kMaxContext))
@@ -71,7 +84,7 @@ RopeScaling parse_scaling(const GgufFile& file, const GgufKeys& keys, std::size_
   if (original == 0)
     keys.fail(ErrorCode::kInput, "rope.scaling.original_context_length", "found 0, expected 1 or more");
   const double attention_factor = keys.positive_or("rope.scaling.attn_factor", 1);
-  RopeScaling scaling = parse_keys(keys, original, attention_factor);
+  RopeScaling scaling = parse_keys(keys, defaults, original, attention_factor);
   // Like llama.cpp: rope_freqs is preferred, and the long factors are used for lengths beyond the original context.
   std::vector<float> always = read_factors(file, "rope_freqs", chunks),
                      long_factors = read_factors(file, "rope_factors_long", chunks),
@@ -120,10 +133,11 @@ std::size_t rotary_dim(const GgufKeys& keys, std::size_t head_dim) {
 void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, ModelConfig& config) {
   RopeParameters rope{.theta = keys.positive_or("rope.freq_base", defaults.theta),
                       .rotary_dim = rotary_dim(keys, config.head_dim())};
-  rope.scaling = parse_scaling(file, keys, rope.chunks(), config.context);
+  rope.scaling = parse_scaling(file, keys, defaults, rope.chunks(), config.context);
   config.ropes = {rope};
   if (defaults.window_theta == 0) return;
-  const double theta = keys.positive_or("rope.freq_base_swa", defaults.window_theta);
+  const double theta =
+      keys.positive_or("rope.freq_base_swa", defaults.window_theta_key.empty() ? rope.theta : defaults.window_theta);
   set_window_rope(config, rope, {.theta = theta, .rotary_dim = rope.rotary_dim});
 }
 

@@ -42,6 +42,8 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
       return {attention.head_dim, hf ? "head_dim" : "attention.key_length"};
     case TensorAxis::kQueryHeads:
       return {attention.query_heads, hf ? "num_attention_heads" : "attention.head_count"};
+    case TensorAxis::kKvHeads:
+      return {attention.kv_heads, hf ? "num_key_value_heads" : "attention.head_count_kv"};
     case TensorAxis::kOne:
       return {1, "one"};
     case TensorAxis::kExperts:

@@ -191,6 +191,88 @@ TEST(GgufConfig, EveryLayerHasTheExperts) {
   EXPECT_TRUE(parse_gguf_config(with_experts("qwen3moe")).config.layer[0].feed_forward.experts.normalised);
 }
 
+TEST(GgufConfig, TheFirstLayersAndThoseBetweenStepsAreDense) {
+  FakeGguf file = with_experts("ernie4_5-moe");
+  file.values["ernie4_5-moe.block_count"] = std::uint64_t{6};
+  file.values["ernie4_5-moe.leading_dense_block_count"] = std::uint64_t{2};
+  file.values["ernie4_5-moe.interleave_moe_layer_step"] = std::uint64_t{2};
+  file.values["ernie4_5-moe.expert_shared_feed_forward_length"] = std::uint64_t{7};  // the tensors decide
+  file.add_tensor("blk.3.ffn_up_shexp.weight", std::vector<float>(40));
+  const ModelConfig config = parse_gguf_config(file).config;
+  for (std::size_t layer = 0; layer < 6; ++layer)
+    EXPECT_EQ(config.layer[layer].feed_forward.is_sparse(), layer == 3 || layer == 5) << layer;
+  EXPECT_EQ(config.layer[3].feed_forward.experts.shared_d_ff, 40U);
+}
+
+TEST(GgufConfig, ScoresOfExpertsAreTheFilesOrTheFamilys) {
+  using Scores = ExpertsConfig::Scores;
+  const auto scores = [](const FakeGguf& file) {
+    return parse_gguf_config(file).config.layer[0].feed_forward.experts.scores;
+  };
+  EXPECT_EQ(scores(with_experts("glm4moe")), Scores::kSigmoid);
+  EXPECT_EQ(scores(with_experts("qwen3moe")), Scores::kSoftmax);
+  FakeGguf file = with_experts("glm4moe");
+  file.values["glm4moe.expert_gating_func"] = std::uint64_t{1};
+  EXPECT_EQ(scores(file), Scores::kSoftmax);
+  file.values["glm4moe.expert_gating_func"] = std::uint64_t{4};
+  expect_refused(file, ErrorCode::kUnsupported, "glm4moe.expert_gating_func: found 4");
+}
+
+TEST(GgufConfig, LayersThatPredictFurtherTokensAreLeftOut) {
+  FakeGguf file = with_experts("glm4moe");
+  file.values["glm4moe.nextn_predict_layers"] = std::uint64_t{1};
+  EXPECT_EQ(parse_gguf_config(file).config.layers(), 2U);
+  file.values["glm4moe.nextn_predict_layers"] = std::uint64_t{3};
+  expect_refused(file, ErrorCode::kInput, "glm4moe.nextn_predict_layers: found 3");
+}
+
+TEST(GgufConfig, AnOlmo2WithAWindowIsAnOlmo3) {
+  FakeGguf file = metadata("olmo2", 4);
+  EXPECT_EQ(parse_gguf_config(file).config.architecture, "olmo2");
+  file.values["olmo2.attention.sliding_window"] = std::uint64_t{64};
+  file.values["olmo2.rope.freq_base"] = 5e5;
+  file.values["olmo2.rope.scaling.type"] = std::string_view("linear");
+  file.values["olmo2.rope.scaling.factor"] = 2.0;
+  const ModelConfig config = parse_gguf_config(file).config;
+  EXPECT_EQ(config.architecture, "olmo3");
+  EXPECT_THAT(windows(config), ElementsAre(64, 64, 64, 0));
+  EXPECT_EQ(config.rope(3).scaling.factor, 2);
+  EXPECT_EQ(config.rope(0).scaling.type, RopeScaling::Type::kDefault);
+  EXPECT_EQ(config.rope(0).theta, 5e5);
+}
+
+TEST(GgufConfig, LayersWithoutRopeFollowFromTheFamily) {
+  const auto unrotated = [](const FakeGguf& file) { return parse_gguf_config(file).config.unrotated_layers(); };
+  EXPECT_EQ(unrotated(metadata("smollm3", 8)), 2U);
+  FakeGguf file = metadata("exaone4", 8);
+  EXPECT_EQ(unrotated(file), 0U);
+  file.values["exaone4.attention.sliding_window"] = std::uint64_t{64};
+  EXPECT_EQ(unrotated(file), 2U);
+}
+
+TEST(GgufConfig, Mistral3HasATemperatureAndAYarnOfUnitFactor) {
+  FakeGguf file = metadata("mistral3");
+  EXPECT_EQ(parse_gguf_config(file).config.layer[0].attention.temperature.scale, 0);
+  file.values["mistral3.attention.temperature_scale"] = 0.1;
+  file.values["mistral3.rope.scaling.type"] = std::string_view("yarn");
+  file.values["mistral3.rope.scaling.factor"] = 16.0;
+  file.values["mistral3.rope.scaling.original_context_length"] = std::uint64_t{32};
+  file.values["mistral3.rope.scaling.yarn_log_multiplier"] = 1.0;
+  const ModelConfig config = parse_gguf_config(file).config;
+  EXPECT_EQ(config.layer[0].attention.temperature.length, 32U);
+  EXPECT_FLOAT_EQ(config.layer[0].attention.temperature.at(64), 1 + 0.1F * std::log(3.0F));
+  EXPECT_EQ(config.ropes.front().scaling.attention_factor, 1);
+}
+
+TEST(GgufConfig, AStableLmWithoutASecondNormIsParallel) {
+  FakeGguf file = metadata("stablelm");
+  file.values["stablelm.attention.layer_norm_epsilon"] = 1e-5;
+  file.values["stablelm.use_parallel_residual"] = false;  // llama.cpp goes by the tensor
+  EXPECT_TRUE(parse_gguf_config(file).config.arithmetic.parallel_residual);
+  file.add_tensor("blk.0.ffn_norm.weight", std::vector<float>(64));
+  EXPECT_FALSE(parse_gguf_config(file).config.arithmetic.parallel_residual);
+}
+
 TEST(GgufConfig, ALlamaMayStateThatItHasNoExperts) {
   FakeGguf file = metadata("llama");
   file.values["llama.expert_count"] = std::uint64_t{0};
@@ -210,8 +292,9 @@ TEST(GgufConfig, MoreExpertsThanThereAreAreRefused) {
 TEST(GgufConfig, RefusesWhatItWouldNotCompute) {
   for (const auto& [architecture, key, value] :
        {std::tuple{"qwen2", "attention.sliding_window", GgufValue(std::uint64_t{64})},
-        std::tuple{"olmo2", "attention.sliding_window", GgufValue(std::uint64_t{64})},
-        std::tuple{"llama", "attention.scale", GgufValue(0.5)}, std::tuple{"llama", "logit_scale", GgufValue(0.5)},
+        std::tuple{"minimax-m2", "attention.sliding_window", GgufValue(std::uint64_t{64})},
+        std::tuple{"olmoe", "attention.scale", GgufValue(0.5)}, std::tuple{"llama", "attention.scale", GgufValue(0.5)},
+        std::tuple{"llama", "logit_scale", GgufValue(0.5)},
         std::tuple{"gemma3", "attn_logit_softcapping", GgufValue(50.0)},
         std::tuple{"llama", "attention.causal", GgufValue(false)},
         std::tuple{"qwen2", "expert_count", GgufValue(std::uint64_t{8})},

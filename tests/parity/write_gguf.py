@@ -1,8 +1,29 @@
+#!/usr/bin/env python3
 """Writes a GGUF of a tiny model with llama.cpp's keys, tensor names and row orders, by the gguf package, weights in
-F32."""
+F32.
+
+Usage: write_gguf.py FOLDER OUT.gguf   (FOLDER: config.json and safetensors, as Transformers reads them)
+"""
+import math
+import sys
+
 import gguf
 import numpy as np
 import torch
+
+# model_type in config.json → general.architecture
+ARCHITECTURES = {
+    "cohere2": "cohere2", "ernie4_5": "ernie4_5", "ernie4_5_moe": "ernie4_5-moe", "exaone4": "exaone4",
+    "gemma2": "gemma2", "gemma3_text": "gemma3", "glm4": "glm4", "glm4_moe": "glm4moe", "gpt_neox": "gptneox",
+    "gpt_oss": "gpt-oss", "granite": "granite", "granitemoe": "granitemoe", "hunyuan_v1_dense": "hunyuan-dense",
+    "hunyuan_v1_moe": "hunyuan-moe", "internlm3": "llama", "llama": "llama", "minimax_m2": "minimax-m2",
+    "ministral3": "mistral3", "mistral": "llama", "mixtral": "llama", "olmo2": "olmo2", "olmo3": "olmo2",
+    "olmoe": "olmoe", "phi": "phi2", "phi3": "phi3", "qwen2": "qwen2", "qwen2_moe": "qwen2moe", "qwen3": "qwen3",
+    "qwen3_moe": "qwen3moe", "qwen3_vl_text": "qwen3vl", "qwen3_vl_moe_text": "qwen3vlmoe", "seed_oss": "seed_oss",
+    "smollm3": "smollm3", "stablelm": "stablelm", "starcoder2": "starcoder2"}
+# RoPE pairs are neighbouring rows in the file, halves of a head in Transformers.
+ADJACENT_IN_FILE = {"llama", "mistral3", "smollm3", "granite", "granitemoe"}
+OTHER_PARTS = ("visual.", "vision_tower.", "multi_modal_projector.")
 
 
 def adjacent_pairs(weight, heads):
@@ -18,7 +39,7 @@ def head_by_head_to_parts(weight, heads):
 
 
 def value_of(architecture, name, data, config):
-    if architecture == "llama":
+    if architecture in ADJACENT_IN_FILE:
         for key, heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
             if key in name:
                 return adjacent_pairs(data, heads)
@@ -29,54 +50,144 @@ def value_of(architecture, name, data, config):
     return data
 
 
-def add_experts(writer, config):
-    writer.add_expert_count(config.num_local_experts if hasattr(config, "num_local_experts") else config.num_experts)
-    writer.add_expert_used_count(config.num_experts_per_tok)
-    if hasattr(config, "moe_intermediate_size"):
-        writer.add_expert_feed_forward_length(config.moe_intermediate_size)
-    if hasattr(config, "shared_expert_intermediate_size"):
-        writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+def first_of(config, *names):
+    """Returns the first attribute that the config has with another value than None."""
+    return next((value for value in (getattr(config, name, None) for name in names) if value is not None), None)
 
 
-def file_tensors(model):
-    """Yields (name in Transformers, values): of all experts, gate and up projections apart."""
-    for name, parameter in model.named_parameters():
-        data = parameter.detach().numpy()
-        if name.endswith("experts.gate_up_proj"):
-            for part, rows in zip(("gate_proj", "up_proj"), np.split(data, 2, axis=1)):
-                yield name.replace("gate_up_proj", part + ".weight"), rows
+def add_experts(writer, architecture, config):
+    width = first_of(config, "moe_intermediate_size") or config.intermediate_size
+    writer.add_expert_count(first_of(config, "n_routed_experts", "moe_num_experts", "num_local_experts", "num_experts"))
+    writer.add_expert_used_count(first_of(config, "moe_k", "moe_topk", "num_experts_per_tok"))
+    writer.add_expert_feed_forward_length(width)
+    shared = first_of(config, "shared_expert_intermediate_size")
+    count = first_of(config, "n_shared_experts", "moe_num_shared_experts")
+    if architecture == "hunyuan-moe":
+        shared = config.intermediate_size
+    if count:
+        writer.add_expert_shared_count(count)
+        shared = count * width
+    if shared:
+        writer.add_expert_shared_feed_forward_length(shared)
+    if architecture in ("glm4moe", "minimax-m2"):
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
+    if architecture == "glm4moe":
+        writer.add_leading_dense_block_count(config.first_k_dense_replace)
+        writer.add_expert_weights_norm(config.norm_topk_prob)
+        writer.add_expert_weights_scale(config.routed_scaling_factor)
+        writer.add_expert_group_count(config.n_group)
+        writer.add_expert_group_used_count(config.topk_group)
+    if architecture == "ernie4_5-moe":
+        writer.add_leading_dense_block_count(config.moe_layer_start_index)
+        writer.add_interleave_moe_layer_step(config.moe_layer_interval)
+
+
+def expert_tensors(name, data, config):
+    """Yields (name in the file, values [expert, output, input] or biases [expert, output]) of a tensor of all experts."""
+    layer = name.split(".layers.")[1].split(".")[0]
+    part, bias = name.rsplit(".", 1)[1], name.endswith("_bias")
+    ending = "bias" if bias else "weight"
+    if config.model_type == "gpt_oss" and not bias:
+        data = data.swapaxes(1, 2)
+    if part.startswith("down_proj"):
+        yield f"blk.{layer}.ffn_down_exps.{ending}", data
+        return
+    halves = (data[:, ::2], data[:, 1::2]) if config.model_type == "gpt_oss" else np.split(data, 2, axis=1)
+    for key, rows in zip(("gate", "up"), halves):
+        yield f"blk.{layer}.ffn_{key}_exps.{ending}", rows
+
+
+def file_tensors(model, config, names):
+    """Yields (name in Transformers, name in the file, values)."""
+    correction = [(name, value) for name, value in model.named_buffers() if "e_score_correction_bias" in name]
+    of_heads = {}
+    for name, parameter in [*model.named_parameters(), *correction]:
+        data, name = parameter.detach().numpy(), name.replace("language_model.", "")
+        layer = name.split(".layers.")[1].split(".")[0] if ".layers." in name else ""
+        if any(part in name for part in OTHER_PARTS):
+            continue
+        if ".experts." in name:
+            for target, values in expert_tensors(name, data, config):
+                yield name, target, values
+        elif "e_score_correction_bias" in name:
+            yield name, f"blk.{layer}.exp_probs_b.bias", data.flatten()
+        elif name.endswith(".sinks"):
+            yield name, f"blk.{layer}.attn_sinks.weight", data
+        elif "block_sparse_moe.router" in name:
+            yield name, f"blk.{layer}.ffn_gate_inp.weight", data
+        elif ".norms." in name:  # StableLM: a gain for each head
+            of_heads.setdefault(f"blk.{layer}.attn_{'q' if 'q_layernorm' in name else 'k'}_norm.weight", []).append(data)
         else:
-            yield name + ".weight" if name.endswith("experts.down_proj") else name, data
+            yield name, names.get_name(name, try_suffixes=(".weight", ".bias")), data
+    for target, gains in of_heads.items():
+        yield target, target, np.stack(gains)
 
 
 def add_rope(writer, architecture, config, model, head_dim):
     rope = config.rope_parameters
     if architecture == "gemma3":
         writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
-        rope = rope["full_attention"]
-    writer.add_rope_freq_base(rope["rope_theta"])
-    rotary_dim = int(head_dim * rope.get("partial_rotary_factor", 1.0))
-    writer.add_rope_dimension_count(rotary_dim)
-    if rope["rope_type"] == "linear":
+    rope = rope.get("full_attention", rope)
+    kind, theta = rope["rope_type"], rope["rope_theta"]
+    if rope.get("alpha") and kind == "dynamic":  # Hunyuan
+        kind, theta = "default", theta * rope["alpha"] ** (head_dim / (head_dim - 2))
+    writer.add_rope_freq_base(theta)
+    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1.0)))
+    if kind == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(rope["factor"])
-    elif rope["rope_type"] == "yarn":
+    elif kind == "yarn":
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(rope["factor"])
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
-    elif rope["rope_type"] == "llama3":
-        plain = 1.0 / (rope["rope_theta"] ** (torch.arange(0, head_dim, 2).float() / head_dim))
+        if rope.get("attention_factor"):  # a factor of YaRN's own
+            writer.add_rope_scaling_attn_factors(rope["attention_factor"] / (0.1 * math.log(rope["factor"]) + 1))
+        for name, add in (("beta_fast", writer.add_rope_scaling_yarn_beta_fast),
+                          ("beta_slow", writer.add_rope_scaling_yarn_beta_slow)):
+            if rope.get(name):
+                add(rope[name])
+    elif kind == "llama3":
+        plain = 1.0 / (theta ** (torch.arange(0, head_dim, 2).float() / head_dim))
         writer.add_tensor("rope_freqs.weight", (plain / model.model.rotary_emb.original_inv_freq).numpy())
-    elif rope["rope_type"] == "longrope":
+    elif kind == "longrope":
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
         writer.add_rope_scaling_attn_factors(model.model.rotary_emb.attention_scaling)
         for length in ("long", "short"):
             writer.add_tensor(f"rope_factors_{length}.weight", np.array(rope[f"{length}_factor"], dtype=np.float32))
+    elif kind != "default":
+        raise ValueError(f"found RoPE {kind}, which a GGUF cannot express")
+    if architecture == "mistral3" and "llama_4_scaling_beta" in rope:
+        writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
+        writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
+
+
+def add_attention(writer, architecture, config):
+    windowed = "sliding_attention" in (getattr(config, "layer_types", None) or [])
+    if architecture in ("gemma2", "gemma3", "cohere2", "exaone4", "gpt-oss", "olmo2") and windowed:
+        writer.add_sliding_window(config.sliding_window)
+    elif getattr(config, "sliding_window", None) and config.model_type in ("starcoder2", "mistral", "ministral3"):
+        raise ValueError(f"found a window, which a GGUF of {architecture} does not state")
+    if architecture in ("gemma3", "olmo2") and windowed:
+        writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in config.layer_types])
+    if architecture == "gemma2":
+        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
+        writer.add_final_logit_softcapping(config.final_logit_softcapping)
+    if architecture == "olmoe" and config.clip_qkv:
+        writer.add_clamp_kqv(config.clip_qkv)
+    if architecture in ("gptneox", "stablelm"):
+        writer.add_parallel_residual(config.use_parallel_residual)
+    if architecture in ("granite", "granitemoe"):
+        writer.add_attention_scale(config.attention_multiplier)
+        writer.add_embedding_scale(config.embedding_multiplier)
+        writer.add_residual_scale(config.residual_multiplier)
+        writer.add_logit_scale(config.logits_scaling)
+    if architecture == "cohere2":
+        writer.add_logit_scale(config.logit_scale)
 
 
 def write_gguf(model, architecture, path, add_tokenizer=None):
     """@param add_tokenizer  called with the writer, to add keys of a tokenizer"""
-    config = model.config
+    config = model.config.get_text_config()
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny " + architecture)
@@ -87,29 +198,39 @@ def write_gguf(model, architecture, path, add_tokenizer=None):
     writer.add_head_count(config.num_attention_heads)
     writer.add_head_count_kv(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
     writer.add_vocab_size(config.vocab_size)
-    if architecture == "gptneox":
-        writer.add_layer_norm_eps(config.layer_norm_eps)
-        writer.add_parallel_residual(config.use_parallel_residual)
-    else:
+    if hasattr(config, "rms_norm_eps"):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    else:
+        writer.add_layer_norm_eps(first_of(config, "layer_norm_eps", "norm_epsilon"))
+    if architecture != "gptneox":
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
-    if architecture in ("gemma2", "gemma3"):
-        writer.add_sliding_window(config.sliding_window)
-    if architecture == "gemma2":
-        writer.add_attn_logit_softcapping(config.attn_logit_softcapping)
-        writer.add_final_logit_softcapping(config.final_logit_softcapping)
-    if hasattr(config, "num_experts_per_tok"):
-        add_experts(writer, config)
+    add_attention(writer, architecture, config)
+    if first_of(config, "moe_k", "moe_topk", "num_experts_per_tok"):
+        add_experts(writer, architecture, config)
     add_rope(writer, architecture, config, model, head_dim)
     if add_tokenizer:
         add_tokenizer(writer)
     kind = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[architecture]
     names = gguf.get_tensor_name_map(kind, config.num_hidden_layers)
-    for name, data in file_tensors(model):
-        target = names.get_name(name, try_suffixes=(".weight", ".bias"))
+    for name, target, data in file_tensors(model, config, names):
+        if target is None:
+            raise ValueError(f"found {name}, which has no name in a GGUF of {architecture}")
         writer.add_tensor(target, np.ascontiguousarray(value_of(architecture, name, data, config)))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def main():
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    folder, path = sys.argv[1:]
+    config = AutoConfig.from_pretrained(folder)
+    family = AutoModelForImageTextToText if hasattr(config, "text_config") else AutoModelForCausalLM
+    model = family.from_pretrained(folder, dtype=torch.float32)
+    write_gguf(model, ARCHITECTURES[config.get_text_config().model_type], path)
+
+
+if __name__ == "__main__":
+    main()

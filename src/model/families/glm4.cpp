@@ -21,9 +21,10 @@ constexpr std::array kGlm4FeedForward{kMiddleNorm, TensorSpec{kGate, kGlmGateUp,
                                       down_proj(B::kNone), kGlmAfterFeedForward};
 
 constexpr auto kGlm4MoeAttention = pre_norm_attention(B::kAttention, B::kNone, qk_norms(kHeadDim, kHeadDim));
-constexpr auto kGlm4MoeFeedForward = pre_norm_mlp(B::kNone);
-constexpr auto kGlm4MoeExperts = join(
-    kMlpExperts, std::array{router_bias("model.layers.{}.mlp.gate.e_score_correction_bias")}, shared_experts(B::kNone));
+constexpr auto kGlm4MoeFeedForward = join(std::array{kPostAttentionNorm}, gated_mlp(B::kNone));
+constexpr auto kGlm4MoeExperts =
+    join(std::array{kPostAttentionNorm, router("model.layers.{}.mlp.gate")}, kExpertsOfMlp,
+         std::array{router_bias("model.layers.{}.mlp.gate.e_score_correction_bias")}, shared_experts(B::kNone));
 
 ExpertLayers read_glm4_moe(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
@@ -41,7 +42,10 @@ ExpertLayers read_glm4_moe(const JsonCursor& root, std::size_t layers) {
                        .width_default = 1408});
 }
 
-constexpr ExpertRules kGlm4MoeRules{.read = read_glm4_moe, .keys = kExpertKeyNames, .tensors = kGlm4MoeExperts};
+constexpr ExpertRules kGlm4MoeRules{.read = read_glm4_moe,
+                                    .keys = kExpertKeyNames,
+                                    .tensors = kGlm4MoeExperts,
+                                    .gguf_scores = ExpertsConfig::Scores::kSigmoid};
 
 }  // namespace
 
@@ -49,6 +53,7 @@ constexpr Architecture kGlm4{.name = "glm4",
                              .hf_class = "Glm4ForCausalLM",
                              .hf_base_class = "Glm4Model",
                              .model_type = "glm4",
+                             .gguf = "glm4",
                              .model_tensors = kModelTensors,
                              .attention_tensors = kGlm4Attention,
                              .feed_forward_tensors = kGlm4FeedForward,
@@ -67,6 +72,7 @@ constexpr Architecture kGlm4Moe{.name = "glm4_moe",
                                 .hf_class = "Glm4MoeForCausalLM",
                                 .hf_base_class = "Glm4MoeModel",
                                 .model_type = "glm4_moe",
+                                .gguf = "glm4moe",
                                 .model_tensors = kModelTensors,
                                 .attention_tensors = kGlm4MoeAttention,
                                 .feed_forward_tensors = kGlm4MoeFeedForward,

@@ -34,8 +34,7 @@ constexpr TensorSpec gpt_oss_expert(TensorRole role, std::string_view hf, std::s
 
 constexpr std::string_view kGptOssGateUp = "model.layers.{}.mlp.experts.gate_up_proj";
 constexpr std::array kGptOssExperts{
-    TensorSpec{kFeedForwardNorm, "model.layers.{}.post_attention_layernorm", "blk.{}.post_attention_norm", kModel,
-               kNone},
+    kPostAttentionNorm,
     TensorSpec{kRouter, "model.layers.{}.mlp.router", "blk.{}.ffn_gate_inp", kExperts, kModel, B::kAlways},
     gpt_oss_expert(kExpertGate, kGptOssGateUp, "blk.{}.ffn_gate_exps", kExpertWidth, kModel, true),
     gpt_oss_expert(kExpertUp, kGptOssGateUp, "blk.{}.ffn_up_exps", kExpertWidth, kModel, true),
@@ -52,8 +51,11 @@ ExpertLayers read_gpt_oss(const JsonCursor& root, std::size_t layers) {
                        .width_default = 2880});
 }
 
-constexpr ExpertRules kGptOssRules{
-    .read = read_gpt_oss, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kGptOssExperts};
+constexpr ExpertRules kGptOssRules{.read = read_gpt_oss,
+                                   .gguf_normalised = true,
+                                   .keys = kExpertKeyNames,
+                                   .tensors = kGptOssExperts,
+                                   .gguf_clamp = {.alpha = 1.702F, .limit = 7}};
 
 }  // namespace
 
@@ -62,9 +64,11 @@ constexpr Architecture kGptOss{
     .hf_class = "GptOssForCausalLM",
     .hf_base_class = "GptOssModel",
     .model_type = "gpt_oss",
+    .gguf = "gpt-oss",
     .model_tensors = kModelTensors,
     .attention_tensors = kGptOssAttention,
     .windows = WindowRule::kPattern,
+    .gguf_windows = WindowRule::kPattern,
     .window_period = 2,
     .experts = &kGptOssRules,
     .keys = {.norm_epsilon_default = 1e-5F,
@@ -77,6 +81,7 @@ constexpr Architecture kGptOss{
              .context_default = 131072,
              .window_default = 128},
     .rope = {.theta = 150000,
+             .gguf_truncates = false,
              .unsaid = R"({"rope_type": "yarn", "factor": 32, "beta_fast": 32, "beta_slow": 1, "truncate": false,
                           "original_max_position_embeddings": 4096})"}};
 

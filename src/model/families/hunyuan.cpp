@@ -16,16 +16,13 @@ constexpr auto kHunyuanAttention = pre_norm_attention(
         TensorSpec{kKeyNorm, "model.layers.{}.self_attn.key_layernorm", "blk.{}.attn_k_norm", kHeadDim, kNone}});
 constexpr auto kHunyuanFeedForward = pre_norm_mlp(B::kNone);
 
-constexpr auto kHunyuanExperts = join(
-    std::array{kMiddleNorm, router("model.layers.{}.mlp.gate.wg")},
-    experts("model.layers.{}.mlp.experts.{}.gate_proj", "model.layers.{}.mlp.experts.{}.up_proj",
-            "model.layers.{}.mlp.experts.{}.down_proj"),
-    std::array{
-        TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_mlp.gate_proj", "blk.{}.ffn_gate_shexp", kSharedWidth,
-                   kModel},
-        TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_mlp.up_proj", "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
-        TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_mlp.down_proj", "blk.{}.ffn_down_shexp", kModel,
-                   kSharedWidth}});
+constexpr auto kHunyuanExperts = join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate.wg")}, kExpertsOfMlp,
+                                      std::array{TensorSpec{kSharedGate, "model.layers.{}.mlp.shared_mlp.gate_proj",
+                                                            "blk.{}.ffn_gate_shexp", kSharedWidth, kModel},
+                                                 TensorSpec{kSharedUp, "model.layers.{}.mlp.shared_mlp.up_proj",
+                                                            "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
+                                                 TensorSpec{kSharedDown, "model.layers.{}.mlp.shared_mlp.down_proj",
+                                                            "blk.{}.ffn_down_shexp", kModel, kSharedWidth}});
 
 ExpertLayers read_hunyuan(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
@@ -54,6 +51,7 @@ constexpr Architecture kHunyuanDense{.name = "hunyuan_v1_dense",
                                      .hf_class = "HunYuanDenseV1ForCausalLM",
                                      .hf_base_class = "HunYuanDenseV1Model",
                                      .model_type = "hunyuan_v1_dense",
+                                     .gguf = "hunyuan-dense",
                                      .model_tensors = kModelTensors,
                                      .attention_tensors = kHunyuanAttention,
                                      .feed_forward_tensors = kHunyuanFeedForward,
@@ -65,6 +63,7 @@ constexpr Architecture kHunyuanMoe{.name = "hunyuan_v1_moe",
                                    .hf_class = "HunYuanMoEV1ForCausalLM",
                                    .hf_base_class = "HunYuanMoEV1Model",
                                    .model_type = "hunyuan_v1_moe",
+                                   .gguf = "hunyuan-moe",
                                    .model_tensors = kModelTensors,
                                    .attention_tensors = kHunyuanAttention,
                                    .arithmetic = {.qk_norm = QkNorm::kHead, .norms_after_rope = true},

@@ -22,8 +22,11 @@ ExpertLayers read_minimax(const JsonCursor& root, std::size_t layers) {
                        .width_default = 1536});
 }
 
-constexpr ExpertRules kMiniMaxRules{
-    .read = read_minimax, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kMiniMaxExperts};
+constexpr ExpertRules kMiniMaxRules{.read = read_minimax,
+                                    .gguf_normalised = true,
+                                    .keys = kExpertKeyNames,
+                                    .tensors = kMiniMaxExperts,
+                                    .gguf_scores = ExpertsConfig::Scores::kSigmoid};
 
 }  // namespace
 
@@ -32,6 +35,7 @@ constexpr Architecture kMiniMaxM2{
     .hf_class = "MiniMaxM2ForCausalLM",
     .hf_base_class = "MiniMaxM2Model",
     .model_type = "minimax_m2",
+    .gguf = "minimax-m2",
     .model_tensors = kModelTensors,
     .attention_tensors = kMiniMaxAttention,
     .arithmetic = {.qk_norm = QkNorm::kRow},

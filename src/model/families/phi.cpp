@@ -30,6 +30,7 @@ constexpr Architecture kPhi{
     .hf_class = "PhiForCausalLM",
     .hf_base_class = "PhiModel",
     .model_type = "phi",
+    .gguf = "phi2",
     .model_tensors = kPhiModel,
     .attention_tensors = kPhiAttention,
     .feed_forward_tensors = kPhiFeedForward,

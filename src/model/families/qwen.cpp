@@ -77,7 +77,8 @@ ExpertLayers read_qwen3_vl_moe(const JsonCursor& root, std::size_t layers) {
 constexpr ExpertRules kQwen2MoeRules{.read = read_qwen2_moe, .keys = kExpertKeyNames, .tensors = kQwen2MoeExperts};
 constexpr ExpertRules kQwen3MoeRules{
     .read = read_qwen3_moe, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kMlpExperts};
-constexpr ExpertRules kQwen3VlMoeRules{.read = read_qwen3_vl_moe, .keys = kExpertKeyNames, .tensors = kQwen3VlExperts};
+constexpr ExpertRules kQwen3VlMoeRules{
+    .read = read_qwen3_vl_moe, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kQwen3VlExperts};
 
 }  // namespace
 
@@ -113,6 +114,7 @@ constexpr Architecture kQwen3Vl{.name = "qwen3_vl",
                                 .hf_class = "Qwen3VLForCausalLM",
                                 .hf_base_class = "Qwen3VLTextModel",
                                 .model_type = "qwen3_vl_text",
+                                .gguf = "qwen3vl",
                                 .model_tensors = kModelTensors,
                                 .attention_tensors = kQwen3Attention,
                                 .feed_forward_tensors = kQwenFeedForward,
@@ -128,6 +130,7 @@ constexpr Architecture kQwen3VlMoe{
     .hf_class = "Qwen3VLMoeForCausalLM",
     .hf_base_class = "Qwen3VLMoeTextModel",
     .model_type = "qwen3_vl_moe_text",
+    .gguf = "qwen3vlmoe",
     .model_tensors = kModelTensors,
     .attention_tensors = kQwen3Attention,
     .feed_forward_tensors = kQwenFeedForward,

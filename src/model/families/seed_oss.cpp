@@ -8,10 +8,8 @@ namespace {
 using namespace tensors;
 using B = BiasGroup;
 
-constexpr TensorSpec kSeedMiddleNorm{kFeedForwardNorm, "model.layers.{}.post_attention_layernorm",
-                                     "blk.{}.post_attention_norm", kModel, kNone};
 constexpr auto kSeedAttention = pre_norm_attention(B::kAttention, B::kOutput);
-constexpr auto kSeedFeedForward = join(std::array{kSeedMiddleNorm}, gated_mlp(B::kFeedForward));
+constexpr auto kSeedFeedForward = join(std::array{kPostAttentionNorm}, gated_mlp(B::kFeedForward));
 
 }  // namespace
 
@@ -19,6 +17,7 @@ constexpr Architecture kSeedOss{.name = "seed_oss",
                                 .hf_class = "SeedOssForCausalLM",
                                 .hf_base_class = "SeedOssModel",
                                 .model_type = "seed_oss",
+                                .gguf = "seed_oss",
                                 .model_tensors = kModelTensors,
                                 .attention_tensors = kSeedAttention,
                                 .feed_forward_tensors = kSeedFeedForward,

@@ -22,6 +22,7 @@ constexpr Architecture kStarcoder2{
     .hf_class = "Starcoder2ForCausalLM",
     .hf_base_class = "Starcoder2Model",
     .model_type = "starcoder2",
+    .gguf = "starcoder2",
     .model_tensors = kBiasedModelTensors,
     .attention_tensors = kStarcoder2Attention,
     .feed_forward_tensors = kStarcoder2FeedForward,

@@ -48,6 +48,9 @@ inline constexpr TensorSpec k_norm(TensorAxis rows) {
 /// The second norm of a block pair: Llama's name of the feed-forward block's input norm.
 inline constexpr TensorSpec kMiddleNorm{kFeedForwardNorm, "model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm",
                                         kModel, kNone};
+/// The same norm by its name in GGUF files of some families.
+inline constexpr TensorSpec kPostAttentionNorm{kFeedForwardNorm, "model.layers.{}.post_attention_layernorm",
+                                               "blk.{}.post_attention_norm", kModel, kNone};
 inline constexpr TensorSpec kAfterAttention{kAttentionOutputNorm, "model.layers.{}.post_attention_layernorm",
                                             "blk.{}.post_attention_norm", kModel, kNone};
 inline constexpr TensorSpec kBeforeFeedForward{kFeedForwardNorm, "model.layers.{}.pre_feedforward_layernorm",
@@ -148,11 +151,11 @@ constexpr std::array<TensorSpec, 3> experts(std::string_view gate, std::string_v
           TensorSpec{kExpertUp, up, "blk.{}.ffn_up_exps", kExpertWidth, kModel},
           TensorSpec{kExpertDown, down, "blk.{}.ffn_down_exps", kModel, kExpertWidth}};
 }
-/// The names that most families have: a router and experts below `mlp`.
-inline constexpr auto kMlpExperts =
-    join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")},
-         experts("model.layers.{}.mlp.experts.{}.gate_proj", "model.layers.{}.mlp.experts.{}.up_proj",
-                 "model.layers.{}.mlp.experts.{}.down_proj"));
+/// The names that most families have: experts below `mlp`, with a router.
+inline constexpr auto kExpertsOfMlp =
+    experts("model.layers.{}.mlp.experts.{}.gate_proj", "model.layers.{}.mlp.experts.{}.up_proj",
+            "model.layers.{}.mlp.experts.{}.down_proj");
+inline constexpr auto kMlpExperts = join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")}, kExpertsOfMlp);
 /// Mixtral's names of a router and experts.
 inline constexpr auto kBlockSparseExperts =
     join(std::array{kMiddleNorm, router("model.layers.{}.block_sparse_moe.gate")},
