@@ -230,7 +230,10 @@ const StoredTensor* ModelTensors::find_checked(Parts parts, std::span<const std:
     const StoredTensor* tensor = matrix == nullptr ? archive_->find(name) : matrix->tensors().front();
     if (tensor == nullptr) continue;
     const std::vector<std::uint64_t>& shape = matrix == nullptr ? tensor->shape : matrix->shape();
-    check_shape(*archive_, *tensor, shape, parts, bias, stacked, parsed.config, layer, format_);
+    std::vector<TensorSpec> expected(parts.begin(), parts.end());
+    if (matrix != nullptr && matrix->is_by_output())
+      for (TensorSpec& each : expected) each.hf_transposed = false;
+    check_shape(*archive_, *tensor, shape, expected, bias, stacked, parsed.config, layer, format_);
     if (matrix == nullptr) check_type(*archive_, *tensor, format_);
     names_.push_back(tensor->name);
     shapes_.push_back(shape);
@@ -287,7 +290,10 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
       weight = find(expert, false);
       if (spec.bias != BiasGroup::kNone) bias = find(expert, true);
     }
-    const bool transposed = weight != nullptr && is_transposed(weight->shape, parts, parsed.config, layer, format_);
+    const StoredMatrix* const matrix = weight == nullptr ? nullptr : matrix_of(*weight);
+    const bool transposed =
+        weight != nullptr && (matrix == nullptr || !matrix->is_by_output()) &&
+        is_transposed(matrix == nullptr ? weight->shape : matrix->shape(), parts, parsed.config, layer, format_);
     for (std::size_t index = 0; index < parts.size(); ++index) {
       RowPart part = part_of(parts, index, layer, parsed);
       if (stacked && !transposed) part.first += expert * rows;

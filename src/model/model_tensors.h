@@ -85,7 +85,7 @@ class ModelTensors {
     return found(role, layer, expert).weight->name;
   }
   /// Empty if the projection has none.
-  std::vector<float> bias(TensorRole role, std::size_t layer, std::size_t expert = 0) const;
+  std::vector<float> bias(TensorRole role, std::size_t layer = 0, std::size_t expert = 0) const;
   bool has(TensorRole role, std::size_t layer = 0) const { return found(role, layer).weight != nullptr; }
   /// Number of experts of a layer; 0: its feed-forward block is dense.
   std::size_t experts(std::size_t layer) const { return layers_.at(layer).experts.size(); }

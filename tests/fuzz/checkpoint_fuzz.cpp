@@ -38,6 +38,7 @@ std::set<std::string> weights_of(const Archive& archive) {
   for (const StoredTensor& tensor : archive.tensors()) {
     names.insert(tensor.name);
     names.insert(tensor.name.substr(0, tensor.name.rfind('.')) + ".weight");
+    names.insert(tensor.name.substr(0, tensor.name.rfind('_')));  // X_blocks
   }
   return names;
 }

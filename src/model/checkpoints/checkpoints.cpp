@@ -14,7 +14,7 @@ namespace kvs::inline model {
 
 namespace {
 
-constexpr std::array kFormats{&kFp8, &kCompressedTensors, &kModelOpt, &kAwq, &kGptq, &kBitsAndBytes};
+constexpr std::array kFormats{&kFp8, &kCompressedTensors, &kModelOpt, &kAwq, &kGptq, &kBitsAndBytes, &kMxfp4};
 
 constexpr std::size_t kModelOptBytes = 1 << 24;
 

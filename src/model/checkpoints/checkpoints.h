@@ -12,7 +12,7 @@
 namespace kvs::inline model {
 
 // The rows of the table in checkpoints.cpp.
-extern const CheckpointFormat kAwq, kBitsAndBytes, kCompressedTensors, kFp8, kGptq, kModelOpt;
+extern const CheckpointFormat kAwq, kBitsAndBytes, kCompressedTensors, kFp8, kGptq, kModelOpt, kMxfp4;
 
 /// Reads quantization_config of config.json, or else hf_quant_config.json beside it; nullptr: the weights are not
 /// quantised. Says in `notes` what is not computed.

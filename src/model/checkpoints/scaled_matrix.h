@@ -34,9 +34,11 @@ class ScaledMatrix final : public StoredMatrix {
     ScaleGrid scales;
     std::optional<ZeroPoints> zeros = {};
     std::vector<std::uint32_t> groups = {};  // [column]: its column of the grid; empty: they are in order
+    bool by_output = false;                  // StoredMatrix::is_by_output()
   };
   ScaledMatrix(std::vector<std::uint64_t> shape, std::vector<const StoredTensor*> tensors, Parts parts);
 
+  bool is_by_output() const noexcept override { return parts_.by_output; }
   void read(std::size_t first, std::size_t count, std::span<float> out) const override;
   void read_columns(std::size_t row, std::size_t column, std::span<float> out) const override;
 

@@ -25,6 +25,8 @@ class StoredMatrix {
 
   /// Returns true if each row of the matrix is one range of bytes of the first tensor, in order of rows.
   virtual bool is_by_rows() const noexcept { return true; }
+  /// Returns true if rows are output channels even if a plain tensor of this name is transposed.
+  virtual bool is_by_output() const noexcept { return false; }
   /// Decodes rows [first, first + count) to f32, count · columns() values. Thread-safe.
   virtual void read(std::size_t first, std::size_t count, std::span<float> out) const = 0;
   /// Decodes the values of a row from `column` on. Thread-safe. Cost of the default: that of the whole row.
