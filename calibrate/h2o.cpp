@@ -3,6 +3,7 @@
 
 #include "caches/token_rows.h"
 #include "caches/token_steps.h"
+#include "calibrate/common/sink_notes.h"
 #include "calibrate/method.h"
 
 namespace kvs::inline calibrate {
@@ -108,6 +109,7 @@ constinit const Method kH2oMethod{
     .make = make_h2o,
     .settings_for_share = h2o_for_share,
     .reads_queries = true,
+    .notes = mass_notes,
     .priority = 2,
 };
 

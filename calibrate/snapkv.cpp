@@ -6,6 +6,7 @@
 #include "caches/best_tokens.h"
 #include "caches/token_rows.h"
 #include "caches/token_steps.h"
+#include "calibrate/common/sink_notes.h"
 #include "calibrate/method.h"
 #include "core/error.h"
 
@@ -120,6 +121,7 @@ constinit const Method kSnapkvMethod{
     .make = make_snapkv,
     .settings_for_share = snapkv_for_share,
     .reads_queries = true,
+    .notes = mass_notes,
     .priority = 5,
 };
 

@@ -3,6 +3,7 @@
 
 #include "caches/token_rows.h"
 #include "caches/token_steps.h"
+#include "calibrate/common/sink_notes.h"
 #include "calibrate/method.h"
 
 namespace kvs::inline calibrate {
@@ -120,6 +121,7 @@ constinit const Method kStreamingMethod{
               .year = 2023},
     .make = make_streaming,
     .settings_for_share = cache_size_for_share,
+    .notes = first_token_notes,
     .priority = 3,
 };
 

@@ -4,6 +4,7 @@
 
 #include "caches/token_rows.h"
 #include "caches/token_steps.h"
+#include "calibrate/common/sink_notes.h"
 #include "calibrate/method.h"
 
 namespace kvs::inline calibrate {
@@ -91,6 +92,7 @@ constinit const Method kTovaMethod{
     .make = make_tova,
     .settings_for_share = cache_size_for_share,
     .reads_queries = true,
+    .notes = mass_notes,
     .priority = 3,
 };
 

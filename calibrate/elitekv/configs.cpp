@@ -41,9 +41,8 @@ class LoadedElite final : public LoadedConfig {
 
 std::shared_ptr<const LoadedConfig> load_elitekv(const Json& config, const std::filesystem::path& path,
                                                  const ModelSource& source) {
-  if (config.at("files").empty())
-    refuse_obstacle(ropelite_obstacle(source.config()), "kvcalibrate eval --config", source.config());
-  else
+  refuse_obstacle(ropelite_obstacle(source.config()), "kvcalibrate eval --config", source.config());
+  if (!config.at("files").empty())
     refuse_obstacle(factor_obstacle(source.config()), "kvcalibrate elitekv --rank", source.config());
   return std::make_shared<LoadedElite>(config, path, source);
 }
@@ -71,6 +70,7 @@ class EliteConfigs final : public ConfigSeries {
 };
 
 std::unique_ptr<ConfigSeries> start_series(const SeriesInput& input) {
+  refuse_obstacle(ropelite_obstacle(input.source.config()), "kvcalibrate elitekv", input.source.config());
   refuse_obstacle(factor_obstacle(input.source.config()), "kvcalibrate elitekv --rank", input.source.config());
   if (input.documents.size() < 2)
     throw Error(ErrorCode::kUsage, "--calibration-text", "found one document, expected two or more: one held out");

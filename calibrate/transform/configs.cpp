@@ -57,6 +57,7 @@ class TransformConfigs final : public ConfigSeries {
 
 template <TransformRows rows>
 std::unique_ptr<ConfigSeries> start_series(const SeriesInput& input) {
+  refuse_obstacle(kTransformMethod.obstacle(input.source.config()), "kvcalibrate transform", input.source.config());
   return std::make_unique<TransformConfigs>(input, rows);
 }
 
