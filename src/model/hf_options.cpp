@@ -283,8 +283,8 @@ std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& 
 std::vector<bool> unrotated_by_rule(const Architecture& row, const ModelConfig& config, bool windowed,
                                     std::size_t interval) {
   std::vector<bool> unrotated(config.layers(), false);
-  const bool full = row.unrotated == UnrotatedRule::kFullLayers ||
-                    (row.unrotated == UnrotatedRule::kFullIfWindowed && windowed);
+  const bool full =
+      row.unrotated == UnrotatedRule::kFullLayers || (row.unrotated == UnrotatedRule::kFullIfWindowed && windowed);
   for (std::size_t layer = 0; layer < unrotated.size(); ++layer)
     unrotated[layer] =
         row.unrotated == UnrotatedRule::kListed ? (layer + 1) % interval == 0 : full && config.window(layer) == 0;
