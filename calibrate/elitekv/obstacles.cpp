@@ -8,11 +8,10 @@ namespace kvs::inline calibrate {
 
 std::string ropelite_obstacle(const ModelConfig& model) {
   if (model.unrotated_layers() > 0) return unrotated_text(model);
-  if (const std::string obstacle = norm_order_obstacle(model); !obstacle.empty()) return obstacle;
+  if (std::string obstacle = norm_order_obstacle(model); !obstacle.empty()) return obstacle;
   if (!model.layers_without_cache().empty())
-    return "found layers without a KV cache of their own, expected one in every layer: r and the latent are those of "
-           "all "
-           "layers";
+    return "found layers without a KV cache of their own, expected one in every layer: all layers share r and the "
+           "latent";
   if (!model.has_equal_layers())
     return "found layers with heads of several sizes, expected one size: r and the latent's size are those of a layer";
   return model.chunks() > 0 ? std::string() : "the model rotates no channel";

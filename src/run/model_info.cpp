@@ -45,6 +45,7 @@ std::vector<ModelInfo::TensorType> types_of(const TensorArchive& archive) {
     sum.bytes += tensor.bytes.size();
   }
   std::vector<ModelInfo::TensorType> types;
+  types.reserve(sums.size());
   for (auto& [name, sum] : sums) types.push_back(std::move(sum));
   std::ranges::stable_sort(types, std::greater{}, &ModelInfo::TensorType::bytes);
   return types;
