@@ -37,6 +37,7 @@ def read_config(path):
         raise ConfigError(f"{path}: found no object, expected a config of kvspectrum")
     document = rename_old_parameters(document, path)
     check_schema(document, path)
+    check_lists(document, path, "/model/")  # parameters are read with the sizes of their layers
     if document["method"] in ("elitekv", "transform"):
         check_row_types(document, path)
     else:

@@ -106,8 +106,9 @@ class _Rules:
             self.refuse(place, f"found {value}, expected numbers that add to {expected}, what {rule['sum']} says")
 
 
-def check_lists(document, where):
-    """Of a document that follows the schema."""
+def check_lists(document, where, below="/"):
+    """Checks the lists below a place of a document that follows the schema."""
     rules = _Rules(document, where)
     for rule in SCHEMA["lists"]["rules"]:
-        rules.check(rule)
+        if rule["at"].startswith(below):
+            rules.check(rule)
