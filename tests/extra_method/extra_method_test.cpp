@@ -50,13 +50,13 @@ TEST_F(ExtraMethod, IsInTheSchemaWithItsParameters) {
       schema.at("definitions").at("extra_parameters").at("properties").at("turns").at("anyOf").at(0).at("minimum"), 1);
 }
 
-TEST_F(ExtraMethod, RunsItsConfigsAndTheReportNamesItByItsTitle) {
+TEST_F(ExtraMethod, RunsItsConfigsAndTheReportNamesIt) {
   (void)said("kvcalibrate", on_texts("eval", {"--method", "extra", "--set", "type=fp8", "--out", folder_ / "eval.json",
                                               "--save-config", folder_ / "extra.json"}));
   EXPECT_EQ(run("kvcalibrate", {"validate", folder_ / "extra.json"}).status, 0);
   (void)said("kvcalibrate", on_texts("eval", {"--config", folder_ / "extra.json"}));
   (void)said("kvspectrum", {"report", folder_ / "eval.json", "--out", folder_ / "page.html"});
-  EXPECT_THAT(slurp(folder_ / "page.html"), HasSubstr("the Extra method + fp8"));
+  EXPECT_THAT(slurp(folder_ / "page.html"), HasSubstr("extra + fp8"));
 }
 
 TEST_F(ExtraMethod, IsCompared) {
