@@ -7,14 +7,14 @@ namespace kvs::inline model {
 Operand RecurrentBlock::mix_delta_net(const Piece& piece, const BackendView<float, 2>& projected) {
   const RecurrenceConfig& config = piece.config;
   const std::size_t keys = config.key_rows(), values = config.value_rows(), heads = config.value_heads,
-                    gate = config.channels();
-  const BackendView<float, 2> convolved = convolve(piece, {projected, 0, gate}, {}, true);
+                    gate_column = config.channels();
+  const BackendView<float, 2> convolved = convolve(piece, {projected, 0, gate_column}, {}, true);
   const BackendView<float, 2> mixed = mixed_.matrix(piece.x.rows, values);
   backend_->recur({.queries = {convolved, 0, keys},
                    .keys = {convolved, keys, keys},
                    .values = {convolved, 2 * keys, values},
-                   .steps = {projected, gate + values + heads, heads},
-                   .strengths = {projected, gate + values, heads},
+                   .steps = {projected, gate_column + values + heads, heads},
+                   .strengths = {projected, gate_column + values, heads},
                    .members = piece.members,
                    .key_heads = config.key_heads,
                    .value_heads = heads,
@@ -23,14 +23,7 @@ Operand RecurrentBlock::mix_delta_net(const Piece& piece, const BackendView<floa
                    .unit_keys = true,
                    .state = piece.state.memory.view()},
                   mixed);
-  const Operand gated = gated_.operand(piece.x.rows, values);
-  backend_->gate({.x = mixed,
-                  .gate = {projected, gate, values},
-                  .gain = piece.weights.norm.view(),
-                  .norm_channels = config.norm_channels,
-                  .epsilon = piece.epsilon},
-                 gated);
-  return gated;
+  return gate(piece, mixed, {projected, gate_column, values});
 }
 
 }  // namespace kvs::inline model

@@ -7,13 +7,13 @@ namespace kvs::inline model {
 Operand RecurrentBlock::mix_mamba2(const Piece& piece, const BackendView<float, 2>& projected) {
   const RecurrenceConfig& config = piece.config;
   const std::size_t keys = config.key_rows(), values = config.value_rows(), heads = config.value_heads,
-                    gate = config.channels();
-  const BackendView<float, 2> convolved = convolve(piece, {projected, 0, gate}, {}, true);
+                    gate_column = config.channels();
+  const BackendView<float, 2> convolved = convolve(piece, {projected, 0, gate_column}, {}, true);
   const BackendView<float, 2> mixed = mixed_.matrix(piece.x.rows, values);
   backend_->recur({.queries = {convolved, values + keys, keys},
                    .keys = {convolved, values, keys},
                    .values = {convolved, 0, values},
-                   .steps = {projected, gate + values, heads},
+                   .steps = {projected, gate_column + values, heads},
                    .strengths = {},
                    .members = piece.members,
                    .key_heads = config.key_heads,
@@ -25,15 +25,7 @@ Operand RecurrentBlock::mix_mamba2(const Piece& piece, const BackendView<float, 
                    .most_step = config.most_step,
                    .state = piece.state.memory.view()},
                   mixed);
-  const Operand gated = gated_.operand(piece.x.rows, values);
-  backend_->gate({.x = mixed,
-                  .gate = {projected, gate, values},
-                  .gain = piece.weights.norm.view(),
-                  .norm_channels = config.norm_channels,
-                  .epsilon = piece.epsilon,
-                  .gate_first = config.gate_first},
-                 gated);
-  return gated;
+  return gate(piece, mixed, {projected, gate_column, values});
 }
 
 }  // namespace kvs::inline model

@@ -78,4 +78,16 @@ BackendView<float, 2> RecurrentBlock::convolve(const Piece& piece, const Columns
   return convolved;
 }
 
+Operand RecurrentBlock::gate(const Piece& piece, const BackendView<float, 2>& mixed, const Columns& gate) {
+  const Operand gated = gated_.operand(mixed.extent(0), mixed.extent(1));
+  backend_->gate({.x = mixed,
+                  .gate = gate,
+                  .gain = piece.weights.norm.view(),
+                  .norm_channels = piece.config.norm_channels,
+                  .epsilon = piece.epsilon,
+                  .gate_first = piece.config.gate_first},
+                 gated);
+  return gated;
+}
+
 }  // namespace kvs::inline model

@@ -39,6 +39,7 @@ class RecurrentBlock {
   Operand mix_mamba2(const Piece& piece, const BackendView<float, 2>& projected);             // mamba2.cpp
   Operand mix_short_convolution(const Piece& piece, const BackendView<float, 2>& projected);  // short_convolution.cpp
   BackendView<float, 2> convolve(const Piece& piece, const Columns& x, const Columns& factor, bool silu);
+  Operand gate(const Piece& piece, const BackendView<float, 2>& mixed, const Columns& gate);
 
   Backend* backend_;
   RecurrentState own_;  // of passes that keep no state
