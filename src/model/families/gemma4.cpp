@@ -46,10 +46,6 @@ constexpr auto kGemma4FeedForward =
 constexpr TensorSpec router_vector(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows) {
   return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = kNone, .hf_ending = ""};
 }
-constexpr TensorSpec all_experts(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
-                                 TensorAxis columns) {
-  return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = columns, .hf_ending = ""};
-}
 constexpr auto kGemma4Experts = join(
     kGemma4FeedForward,
     std::array{
@@ -59,10 +55,12 @@ constexpr auto kGemma4Experts = join(
         router("model.layers.{}.router.proj"),
         router_vector(kRouterNorm, "model.layers.{}.router.scale", "blk.{}.ffn_gate_inp.scale", kModel),
         router_vector(kExpertScale, "model.layers.{}.router.per_expert_scale", "blk.{}.ffn_down_exps.scale", kExperts),
-        all_experts(kExpertGate, "model.layers.{}.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps", kExpertWidth,
-                    kModel),
-        all_experts(kExpertUp, "model.layers.{}.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps", kExpertWidth, kModel),
-        all_experts(kExpertDown, "model.layers.{}.experts.down_proj", "blk.{}.ffn_down_exps", kModel, kExpertWidth)});
+        of_all_experts(kExpertGate, "model.layers.{}.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps", kExpertWidth,
+                       kModel),
+        of_all_experts(kExpertUp, "model.layers.{}.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps", kExpertWidth,
+                       kModel),
+        of_all_experts(kExpertDown, "model.layers.{}.experts.down_proj", "blk.{}.ffn_down_exps", kModel,
+                       kExpertWidth)});
 
 bool is_on(const JsonCursor& root, std::string_view key) { return root.has(key) && root.at(key).boolean(); }
 

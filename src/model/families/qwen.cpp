@@ -16,31 +16,18 @@ constexpr auto kQwenFeedForward = pre_norm_mlp(B::kNone);
 constexpr auto kQwen2MoeAttention = pre_norm_attention(B::kAttention, B::kNone);
 constexpr auto kQwen2MoeExperts = join(kMlpExperts, kSharedExpert);
 
-constexpr auto kQwen3VlExperts = join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")},
-                                      std::array{TensorSpec{.role = kExpertGate,
-                                                            .hf = "model.layers.{}.mlp.experts.gate_up_proj",
-                                                            .gguf = "blk.{}.ffn_gate_exps",
-                                                            .rows = kExpertWidth,
-                                                            .columns = kModel,
-                                                            .hf_ending = "",
-                                                            .hf_transposed = true,
-                                                            .hf_either_way = true},
-                                                 TensorSpec{.role = kExpertUp,
-                                                            .hf = "model.layers.{}.mlp.experts.gate_up_proj",
-                                                            .gguf = "blk.{}.ffn_up_exps",
-                                                            .rows = kExpertWidth,
-                                                            .columns = kModel,
-                                                            .hf_ending = "",
-                                                            .hf_transposed = true,
-                                                            .hf_either_way = true},
-                                                 TensorSpec{.role = kExpertDown,
-                                                            .hf = "model.layers.{}.mlp.experts.down_proj",
-                                                            .gguf = "blk.{}.ffn_down_exps",
-                                                            .rows = kModel,
-                                                            .columns = kExpertWidth,
-                                                            .hf_ending = "",
-                                                            .hf_transposed = true,
-                                                            .hf_either_way = true}});
+/// Transformers 5 writes these tensors transposed, or not.
+constexpr TensorSpec either_way(TensorSpec spec) {
+  spec.hf_transposed = spec.hf_either_way = true;
+  return spec;
+}
+constexpr std::string_view kQwen3VlGateUp = "model.layers.{}.mlp.experts.gate_up_proj";
+constexpr auto kQwen3VlExperts = join(
+    std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")},
+    std::array{either_way(of_all_experts(kExpertGate, kQwen3VlGateUp, "blk.{}.ffn_gate_exps", kExpertWidth, kModel)),
+               either_way(of_all_experts(kExpertUp, kQwen3VlGateUp, "blk.{}.ffn_up_exps", kExpertWidth, kModel)),
+               either_way(of_all_experts(kExpertDown, "model.layers.{}.mlp.experts.down_proj", "blk.{}.ffn_down_exps",
+                                         kModel, kExpertWidth))});
 
 ExpertLayers read_qwen2_moe(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,

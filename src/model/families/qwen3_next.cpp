@@ -61,11 +61,7 @@ constexpr RecurrenceRules kNextRules{.read = read_delta_net, .keys = kDeltaNetKe
 constexpr RecurrenceRules kQwen35Rules{.read = read_delta_net, .keys = kDeltaNetKeyNames, .tensors = kQwen35Recurrence};
 
 constexpr auto kNextExpertTensors = join(kMlpExperts, kSharedExpert);
-/// One tensor for all experts of a layer, the gates' rows first.
-constexpr TensorSpec of_all_experts(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
-                                    TensorAxis columns) {
-  return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = columns, .hf_ending = ""};
-}
+// One tensor for all experts of a layer, the gates' rows first.
 constexpr std::string_view kNextGateUp = "model.layers.{}.mlp.experts.gate_up_proj";
 constexpr auto kNextStackedExperts =
     join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")}, kSharedExpert,

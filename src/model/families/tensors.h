@@ -145,6 +145,11 @@ constexpr std::array<TensorSpec, 11> mamba2(const Mamba2Names& hf) {
           TensorSpec{kMixerOutput, hf.output, "blk.{}.ssm_out", kModel, kMixerValueRows}};
 }
 constexpr TensorSpec router(std::string_view hf) { return {kRouter, hf, "blk.{}.ffn_gate_inp", kExperts, kModel}; }
+/// A tensor that holds all experts of a layer, whose name in Hugging Face files has no ending.
+constexpr TensorSpec of_all_experts(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
+                                    TensorAxis columns) {
+  return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = columns, .hf_ending = ""};
+}
 /// @param gate, up, down  names of an expert's tensors in Hugging Face files, one for each expert
 constexpr std::array<TensorSpec, 3> experts(std::string_view gate, std::string_view up, std::string_view down) {
   return {TensorSpec{kExpertGate, gate, "blk.{}.ffn_gate_exps", kExpertWidth, kModel},
