@@ -14,8 +14,8 @@
 namespace kvs::test {
 
 /// The weights of tests/parity/combinations.py: f32 values in (−1, 1) from splitmix64 of FNV-1a of the tensor's name
-/// plus the index, its top 24 bits; scaled for matrices, around 1 for norms' gains
-/// (around 0 for Gemma 2 and 3, which add the 1).
+/// plus the index, its top 24 bits; scaled for matrices, around 1 for norms' gains (around 0 for Gemma 2 and 3, which
+/// add the 1; around 0.5 for queries and keys of Gemma 4, which does not scale scores).
 inline std::vector<float> formula_weights(std::string_view name, const std::vector<std::uint64_t>& shape,
                                           std::string_view model_type) {
   std::uint64_t seed = 0xcbf29ce484222325U, count = 1;
@@ -24,6 +24,8 @@ inline std::vector<float> formula_weights(std::string_view name, const std::vect
   const bool gain = name.find("norm") != std::string_view::npos && !name.ends_with("bias") &&
                     (!model_type.starts_with("gemma") || model_type.starts_with("gemma4"));
   const auto scale = shape.size() == 2 ? static_cast<float>(2.0 / std::sqrt(static_cast<double>(shape[1]))) : 0.25F;
+  const bool half =
+      model_type.starts_with("gemma4") && (name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight"));
   std::vector<float> values(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15U;
@@ -31,7 +33,7 @@ inline std::vector<float> formula_weights(std::string_view name, const std::vect
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
     z ^= z >> 31U;
     const float value = (static_cast<float>(z >> 40U) * 0x1p-23F - 1.0F) * scale;
-    values[i] = shape.size() == 1 && gain ? 1.0F + value : value;
+    values[i] = shape.size() == 1 && gain ? (half ? 0.5F : 1.0F) * (1.0F + value) : value;
   }
   return values;
 }

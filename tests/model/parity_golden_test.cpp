@@ -27,9 +27,6 @@ double relative_difference(std::span<const float> found, std::span<const float> 
   return difference / largest;
 }
 
-/// Scores of normalised queries and keys that nothing divides by sqrt(d) amplify rounding.
-bool has_large_scores(const ModelConfig& model) { return model.first_attention().scale == 1; }
-
 /// Values of one combination per architecture as Transformers computes them in f32 (tests/parity/make_models.py
 /// --golden): weights by a formula, 300 tokens, more than any window here.
 class ParityGolden : public testing::TestWithParam<const char*> {
@@ -78,15 +75,15 @@ TEST_P(ParityGolden, StatesLogitsAndLossEqualTransformers) {
 
   const auto rows = golden_["rows"].get<std::vector<std::size_t>>();
   const std::vector<float> logits = decoder.logits(hidden, rows);
-  const double tolerance = has_large_scores(model_->config()) ? 5e-4 : 1e-4;
+  constexpr double kTolerance = 1e-4;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const auto expected = golden_["logits"][row].get<std::vector<float>>();
     for (std::size_t i = 0; i < expected.size(); ++i)
-      ASSERT_NEAR(logits[row * model_->config().vocabulary + i], expected[i], tolerance) << row << " " << i;
+      ASSERT_NEAR(logits[row * model_->config().vocabulary + i], expected[i], kTolerance) << row << " " << i;
   }
   const std::vector<float> nll = document_nll(decoder, tokens_);
   const auto expected_nll = golden_["nll"].get<std::vector<float>>();
-  for (std::size_t i = 0; i < expected_nll.size(); ++i) ASSERT_NEAR(nll[13 * i], expected_nll[i], tolerance) << i;
+  for (std::size_t i = 0; i < expected_nll.size(); ++i) ASSERT_NEAR(nll[13 * i], expected_nll[i], kTolerance) << i;
 }
 
 /// One pass over the first 60 tokens, more than any window here.
@@ -122,7 +119,7 @@ TEST_P(Passes, MembersOfABatchEqualTheSingleOne) {
 
 TEST_P(Passes, SingleTokensWithACacheEqualOnePass) {
   // Chunks of a recurrence round otherwise than its single steps.
-  const double tolerance = model_->config().has_recurrence() || has_large_scores(model_->config()) ? 1e-4 : 2e-5;
+  const double tolerance = model_->config().has_recurrence() ? 1e-4 : 2e-5;
   Cache cache = test::cache_of(model_->config(), "full");
   for (std::size_t t = 0; t + 1 < tokens_.size(); ++t) {
     ResidualStream step = decoder_->embed(std::span(tokens_).subspan(t, 1), t, tokens_.size());

@@ -306,7 +306,10 @@ def formula(name, shape, kind):
         return (values * np.float32(2.0 / np.sqrt(np.float64(shape[1])))).reshape(shape)
     less_one = kind.startswith("gemma") and not kind.startswith("gemma4")  # Gemma 2 and 3 add the 1 themselves
     if "norm" in name and not name.endswith("bias") and not less_one:
-        return np.float32(1) + np.float32(0.25) * values
+        gain = np.float32(1) + np.float32(0.25) * values
+        # Gemma 4 does not scale scores: gains around 1 would make them so large that rounding decides.
+        half = kind.startswith("gemma4") and name.endswith(("q_norm.weight", "k_norm.weight"))
+        return np.float32(0.5) * gain if half else gain
     return (np.float32(0.25) * values).reshape(shape)
 
 
