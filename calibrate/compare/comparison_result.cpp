@@ -27,7 +27,8 @@ ScoredLoss scored_loss(const ConfigurationResult& result, const ModelConfig& mod
           .nll_mean = found.nll_mean,
           .kl = found.loss->kl,
           .top1 = found.loss->top1,
-          .ratio = {ratio.interval, ratio.over, exact.ppl, exact.nll_difference}};
+          .ratio = {ratio.interval, ratio.over, exact.ppl, exact.nll_difference},
+          .tail = found.loss->tail};
 }
 
 ComparedConfiguration compared_configuration(const Configuration& one, const ConfigurationResult& result,

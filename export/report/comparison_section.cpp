@@ -92,6 +92,10 @@ std::string state_of(const ComparedConfiguration& one) {
   return (one.calibrated ? "calibrated" : "") + std::string(one.calibrated && !fate.empty() ? ", " : "") + fate;
 }
 
+Cell quantile_cell(const ComparedConfiguration& one, double DivergenceTail::*quantile) {
+  return one.loss && one.loss->tail ? number_cell(*one.loss->tail.*quantile) : Cell::missing();
+}
+
 Markup configurations_table(const std::string& caption, const ComparedList& configurations,
                             const std::optional<ComparisonSpeeds>& speeds) {
   Table table(caption, {{"Cache", false},
@@ -100,6 +104,8 @@ Markup configurations_table(const std::string& caption, const ComparedList& conf
                         {"Perplexity", true, "change from the full cache's"},
                         {"95\u00A0%", true, "interval of the change, " + samples_of(configurations)},
                         {"KL", true, "divergence from the full cache's predictions, nats a token"},
+                        {"99\u00A0%", true, "of the tokens have a smaller divergence"},
+                        {"99.9\u00A0%", true, "of the tokens have a smaller divergence"},
                         {"KL × best", true,
                          "relative to the best cache of the budget, with its 95\u00A0% interval, paired " +
                              samples_of(configurations, &ComparedConfiguration::over_best)},
@@ -113,7 +119,8 @@ Markup configurations_table(const std::string& caption, const ComparedList& conf
   for (const ComparedConfiguration* const compared : configurations) {
     const ComparedConfiguration& one = *compared;
     table.row({one.label, budget_cell(one), held_cell(one), loss_cell(one), loss_interval(one),
-               one.loss ? number_cell(one.loss->kl) : Cell::missing(), times_best(one),
+               one.loss ? number_cell(one.loss->kl) : Cell::missing(), quantile_cell(one, &DivergenceTail::p99),
+               quantile_cell(one, &DivergenceTail::p999), times_best(one),
                one.loss ? share_cell(one.loss->top1) : Cell::missing(),
                one.retrieval ? share_cell(one.retrieval->accuracy) : Cell::missing(),
                one.retrieval ? number_cell(one.retrieval->log_likelihood) : Cell::missing(),

@@ -77,6 +77,19 @@ std::vector<TradePoint> evaluated_points(const Group& group) {
   return points;
 }
 
+/// Returns the cell of the share of equal first choices: "86.9 % ± 3.5".
+Cell top1_cell(const CacheLoss& loss) {
+  if (!loss.tail) return {shown_tenths(loss.top1), loss.top1};
+  const auto [low, high] = loss.tail->top1_interval;
+  return {shown_tenths(loss.top1) + " \u00B1\u00A0" + shown(50 * (high - low), 2), loss.top1};
+}
+
+/// Adds the cells of the divergence's quantiles and of its largest value.
+void add_tail(std::vector<Cell>& cells, const std::optional<DivergenceTail>& tail) {
+  if (!tail) return cells.resize(cells.size() + 3, Cell::missing());
+  for (const double nats : {tail->p99, tail->p999, tail->largest.kl}) cells.emplace_back(shown(nats), nats);
+}
+
 Markup evaluations_table(const Group& group, const std::string& caption) {
   Table table(caption,
               {{"Cache", false},
@@ -86,7 +99,10 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
                {"Change", true, "of perplexity from the full cache's"},
                {"95\u00A0%", true, "interval of the change, over documents"},
                {"KL", true, "divergence from the full cache's predictions, nats a token, \u00B1 its standard error"},
-               {"Top-1", true, "tokens with the full cache's first choice"}});
+               {"99\u00A0%", true, "of the tokens have a smaller divergence"},
+               {"99.9\u00A0%", true, "of the tokens have a smaller divergence"},
+               {"Largest", true, "divergence of a token"},
+               {"Top-1", true, "tokens with the full cache's first choice, \u00B1 half of the 95\u00A0% interval"}});
   for (const Evaluated& one : group) {
     const auto& loss = one.quality().loss;
     std::vector<Cell> cells{
@@ -98,13 +114,29 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
       cells.emplace_back(shown_change(change), change);
       cells.push_back(interval_cell(kvs::as_change(loss->ratio.interval)));
       cells.push_back(with_error(loss->kl, loss->kl_error));
-      cells.emplace_back(shown_tenths(loss->top1), loss->top1);
+      add_tail(cells, loss->tail);
+      cells.push_back(top1_cell(*loss));
     } else {
-      cells.resize(cells.size() + 4, Cell::missing());
+      cells.resize(cells.size() + 7, Cell::missing());
     }
     table.row(cells);
   }
   return table.markup();
+}
+
+/// Returns a figure of the divergence by its size and by position for each evaluation that has them.
+Markup divergence_figures(const Group& group, const std::string& id) {
+  Markup figures;
+  for (std::size_t n = 0; n < group.size(); ++n) {
+    const auto& loss = group[n].quality().loss;
+    if (!loss || !loss->curves) continue;
+    const std::string settings = group[n].settings();
+    figures += figure(page_drawings(divergence_chart("", *loss->curves), id + '-' + std::to_string(n)),
+                      text("KL divergence of " + group[n].label() + (settings.empty() ? "" : " (" + settings + ")") +
+                           " from the full cache: tokens by divergence, and the mean by position."),
+                      "");
+  }
+  return figures.empty() ? figures : folded("Divergence by size and by position", figures);
 }
 
 Markup command_list(const Group& group) {
@@ -142,7 +174,8 @@ Section evaluations_section(const ReportInputs& inputs) {
                  text("Bytes against the change of perplexity from the full cache, on " + extent +
                       ". The line joins what nothing smaller beats."),
                  "", true);
-    section.body += evaluations_table(group, "Evaluated on " + extent) + command_list(group);
+    section.body += evaluations_table(group, "Evaluated on " + extent) +
+                    divergence_figures(group, "divergence-" + std::to_string(number)) + command_list(group);
     if (std::string words = evaluation_finding(points, extent); !words.empty())
       section.findings.push_back(std::move(words));
     ++number;

@@ -1,5 +1,8 @@
 #include "eval/cache_quality.h"
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "eval/paired_difference.h"
@@ -20,16 +23,81 @@ PerplexityRatio ratio_of(const PerplexitySum& sum, const PerplexitySum& full) {
 }
 
 CacheLoss loss_of(const PerplexitySum& sum, const FullReference& reference) {
-  const auto& [full, divergence, kl, seconds] = reference;
+  const PerplexitySum& full = reference.sum;
+  const Divergence& divergence = reference.divergence;
   const auto tokens = static_cast<double>(divergence.tokens);
   return {.full = {if_finite(full.perplexity()), full.mean(), full.error()},
           .ratio = ratio_of(sum, full),
           .kl = divergence.kl / tokens,
-          .kl_error = standard_error(kl, divergence.tokens, divergence.squares),
-          .top1 = static_cast<double>(divergence.agreed) / tokens};
+          .kl_error = standard_error(reference.kl_per_document, divergence.tokens, divergence.squares),
+          .top1 = static_cast<double>(divergence.agreed) / tokens,
+          .tail = divergence_tail(reference)};
+}
+
+/// Returns the 95 % interval of a share of `tokens` tokens (Wilson 1927), as if they were independent.
+std::pair<double, double> wilson_interval(double share, double tokens) {
+  constexpr double kZ = 1.959963984540054;
+  const double weight = kZ * kZ / tokens, centre = (share + weight / 2) / (1 + weight),
+               half = kZ / (1 + weight) * std::sqrt((share * (1 - share) + weight / 4) / tokens);
+  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
+}
+
+/// Returns the 95 % interval of the share of equal first choices: Student's t over documents of equal length.
+std::pair<double, double> top1_interval(const FullReference& full) {
+  const auto tokens = static_cast<double>(full.divergence.tokens);
+  const auto documents = full.agreed_per_document.size();
+  if (documents < 2) return wilson_interval(static_cast<double>(full.divergence.agreed) / tokens, tokens);
+  std::vector<double> shares;
+  for (const double agreed : full.agreed_per_document)
+    shares.push_back(agreed * static_cast<double>(documents) / tokens);
+  const PairedMean mean = paired_mean(shares);
+  const double half = half_width(documents, 0.95) * mean.error;
+  return {std::max(0.0, mean.mean - half), std::min(1.0, mean.mean + half)};
+}
+
+std::vector<DivergenceCurves::Bin> histogram_of(const QuantileSketch& sketch) {
+  std::vector<DivergenceCurves::Bin> histogram;
+  std::ptrdiff_t bin = sketch.first_bin();
+  for (const std::size_t tokens : sketch.counts()) {
+    const auto wide =
+        static_cast<std::int64_t>(std::ceil(kBinsPerDecade * std::log10(QuantileSketch::edge(bin++))) - 1);
+    if (tokens == 0) continue;
+    if (histogram.empty() || histogram.back().bin != wide) histogram.push_back({.bin = wide});
+    histogram.back().tokens += tokens;
+  }
+  return histogram;
+}
+
+/// @param scored  tokens of each document
+DivergenceCurves divergence_curves(const Evaluation& evaluation, std::size_t window, std::size_t scored) {
+  const QuantileSketch& kls = evaluation.full->divergence.kls;
+  DivergenceCurves curves{.zeros = kls.zeros(), .histogram = histogram_of(kls), .first = window - scored};
+  const std::size_t parts = evaluation.parts.front().size();
+  for (std::size_t n = 0; n < parts; ++n) {
+    DivergenceCurves::Part part{.end = curves.first + (n + 1) * scored / parts};
+    for (const std::vector<PartLoss>& document : evaluation.parts) {
+      part.kl += document[n].kl / static_cast<double>(evaluation.parts.size());
+      part.nll_difference += (document[n].nll - document[n].full_nll) / static_cast<double>(evaluation.parts.size());
+    }
+    curves.parts.push_back(part);
+  }
+  return curves;
 }
 
 }  // namespace
+
+DivergenceTail divergence_tail(const FullReference& full) {
+  const Divergence& found = full.divergence;
+  const LargestDivergence& largest = found.largest;
+  return {.median = found.kls.quantile(0.5),
+          .p99 = found.kls.quantile(0.99),
+          .p999 = found.kls.quantile(0.999),
+          .largest = {largest.kl, largest.document, largest.position, largest.token},
+          .change_mean = found.changes / static_cast<double>(found.tokens),
+          .change_p95 = found.change.quantile(0.95),
+          .relative_error = QuantileSketch::kRelativeError,
+          .top1_interval = top1_interval(full)};
+}
 
 double full_cache_bytes(const ModelConfig& model, std::size_t tokens) {
   constexpr double kBytesPerValue = 2;  // sizes are stated for 16-bit caches
@@ -53,6 +121,8 @@ CacheQuality cache_quality(const Evaluation& evaluation, const ModelConfig& mode
                        .compressions = cache.compressions};
   if (!evaluation.full) return quality;
   quality.loss = loss_of(sum, *evaluation.full);
+  if (!evaluation.parts.empty())
+    quality.loss->curves = divergence_curves(evaluation, window, sum.scored / evaluation.full->kl_per_document.size());
   if (model.exceeds_context(window)) quality.loss->full.beyond_context = model.context;
   return quality;
 }

@@ -13,6 +13,8 @@ double full_cache_bytes(const ModelConfig& model, std::size_t tokens);
 
 /// What an evaluation of documents of `window` tokens found, without times.
 CacheQuality cache_quality(const Evaluation& evaluation, const ModelConfig& model, std::size_t window);
+/// The distribution of the divergence from the full cache over tokens.
+DivergenceTail divergence_tail(const FullReference& full);
 /// Adds the times that the evaluation took.
 void add_times(const Evaluation& evaluation, EvaluationResult& result);
 

@@ -2,6 +2,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -18,26 +19,17 @@ double log_sum(const Row& z) {
 
 }  // namespace
 
-Divergence& Divergence::operator+=(const Divergence& other) noexcept {
-  kl += other.kl;
-  squares += other.squares;
-  agreed += other.agreed;
-  tokens += other.tokens;
-  return *this;
-}
-
-Divergence divergence(Decoder& decoder, const ResidualStream& reference, const ResidualStream& group,
-                      const ComparedTokens& tokens) {
+std::vector<TokenDivergence> token_divergences(Decoder& decoder, const ResidualStream& reference,
+                                               const ResidualStream& group, const ComparedTokens& tokens) {
   constexpr std::size_t kBlock = 64;
   const std::size_t vocabulary = decoder.model().config().vocabulary;
-  Divergence sum;
+  std::vector<TokenDivergence> of_token(tokens.to - tokens.from);
   for (std::size_t block = tokens.from; block < tokens.to; block += kBlock) {
     std::vector<std::size_t> rows(std::min(kBlock, tokens.to - block));
     std::iota(rows.begin(), rows.end(), block);
     const std::vector<float> expected = decoder.logits(reference, rows);
     std::iota(rows.begin(), rows.end(), block - tokens.first);
     const std::vector<float> found = decoder.logits(group, rows);
-    std::vector<Divergence> of_row(rows.size());
 #pragma omp parallel for schedule(static)
     for (std::size_t row = 0; row < rows.size(); ++row) {
       const auto size = static_cast<Eigen::Index>(vocabulary);
@@ -48,12 +40,36 @@ Divergence divergence(Decoder& decoder, const ResidualStream& reference, const R
       Eigen::Index best_p = 0, best_q = 0;
       p.maxCoeff(&best_p);
       q.maxCoeff(&best_q);
-      const double kl = mean - (log_p - log_q);
-      of_row[row] = {kl, best_p == best_q ? std::size_t{1} : 0, 1, kl * kl};
+      of_token[block - tokens.from + row] = {mean - (log_p - log_q), best_p == best_q};
     }
-    for (const Divergence& row : of_row) sum += row;
   }
-  return sum;
+  return of_token;
+}
+
+void Divergence::add(const TokenDivergence& found, LargestDivergence text, double nll_change) {
+  text.kl = found.kl;
+  if (tokens == 0 || text.kl > largest.kl) largest = text;
+  kl += found.kl;
+  squares += found.kl * found.kl;
+  agreed += found.agreed ? 1 : 0;
+  ++tokens;
+  kls.add(found.kl);
+  changes += std::abs(nll_change);
+  change.add(std::abs(nll_change));
+}
+
+void Divergence::append(const Divergence& next, std::size_t documents) {
+  if (tokens == 0 || next.largest.kl > largest.kl) {
+    largest = next.largest;
+    largest.document += documents;
+  }
+  kl += next.kl;
+  squares += next.squares;
+  agreed += next.agreed;
+  tokens += next.tokens;
+  kls += next.kls;
+  changes += next.changes;
+  change += next.change;
 }
 
 }  // namespace kvs::inline eval

@@ -61,7 +61,11 @@ double DocumentLoss::nll_error(const ResidualStream& finished) const {
 }
 
 double DocumentLoss::divergence(const ResidualStream& finished) {
-  return kvs::divergence(full_->decoder(), reference(), finished, {0, prefix_, tokens().size() - 1}).kl / scored();
+  double kl = 0;
+  for (const TokenDivergence& one :
+       token_divergences(full_->decoder(), reference(), finished, {0, prefix_, tokens().size() - 1}))
+    kl += one.kl;
+  return kl / scored();
 }
 
 }  // namespace kvs::inline eval

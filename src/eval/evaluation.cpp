@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/error.h"
-#include "io/record.h"
 #include "model/passes_together.h"
 #include "model/work.h"
 #include "ranks/one_process.h"
@@ -49,14 +48,13 @@ class ScoredParts {
   ScoredParts(const Scored& scored, std::size_t parts)
       : scored_(scored), count_(std::clamp<std::size_t>(parts, 1, scored.last - scored.first)), sums_(count_) {}
 
-  /// Returns the end of the part that holds a token.
-  std::size_t end_of(std::size_t token) const { return bound(part_of(token) + 1); }
-  /// Adds the losses of tokens [from, to), which belong to one part.
-  void add(std::size_t from, std::size_t to, std::span<const float> nll, std::span<const float> full, double kl) {
-    PartLoss& sum = sums_[part_of(from)];
-    sum.nll += sum_of(nll.first(to - from));
-    sum.full_nll += sum_of(full.first(to - from));
-    sum.kl += kl;
+  /// Adds the losses of a token. Tokens come in order.
+  void add(std::size_t token, const PartLoss& loss) {
+    while (bound(part_ + 1) <= token) ++part_;
+    PartLoss& sum = sums_[part_];
+    sum.nll += loss.nll;
+    sum.full_nll += loss.full_nll;
+    sum.kl += loss.kl;
   }
   std::vector<PartLoss> means() const {
     std::vector<PartLoss> means = sums_;
@@ -69,49 +67,30 @@ class ScoredParts {
 
  private:
   std::size_t bound(std::size_t part) const { return scored_.first + part * (scored_.last - scored_.first) / count_; }
-  std::size_t part_of(std::size_t token) const {
-    std::size_t part = 0;
-    while (bound(part + 1) <= token) ++part;
-    return part;
-  }
 
   Scored scored_;
-  std::size_t count_;
+  std::size_t count_, part_ = 0;
   std::vector<PartLoss> sums_;
 };
 
-Json parts_json(std::span<const PartLoss> parts) {
-  Json list = Json::array();
-  for (const PartLoss& part : parts) list.push_back({part.nll, part.full_nll, part.kl});
-  return list;
-}
-std::vector<PartLoss> parts_from(const JsonCursor& list) {
-  std::vector<PartLoss> parts;
-  for (std::size_t n = 0; n < list.array_size(); ++n) {
-    const std::vector<double> part = record_reals(list.at(n), 3);
-    parts.push_back({part[0], part[1], part[2]});
-  }
-  return parts;
-}
-
-Json bytes_json(const CacheBytes& bytes) { return {bytes.stored, bytes.used, bytes.spare}; }
-CacheBytes bytes_from(const JsonCursor& list) {
-  if (list.array_size() != 3) list.fail("3 counts");
-  return {record_size(list.at(std::size_t{0})), record_size(list.at(1)), record_size(list.at(2))};
-}
-
 }  // namespace
+
+FullReference& FullReference::operator+=(const FullReference& next) {
+  sum += next.sum;
+  divergence.append(next.divergence, kl_per_document.size());
+  kl_per_document.insert(kl_per_document.end(), next.kl_per_document.begin(), next.kl_per_document.end());
+  agreed_per_document.insert(agreed_per_document.end(), next.agreed_per_document.begin(),
+                             next.agreed_per_document.end());
+  seconds += next.seconds;
+  return *this;
+}
 
 Evaluation& Evaluation::operator+=(const Evaluation& next) {
   sum += next.sum;
   cache += next.cache;
   if (!next.full) return *this;
   if (!full) full.emplace();
-  full->sum += next.full->sum;
-  full->divergence += next.full->divergence;
-  full->kl_per_document.insert(full->kl_per_document.end(), next.full->kl_per_document.begin(),
-                               next.full->kl_per_document.end());
-  full->seconds += next.full->seconds;
+  *full += *next.full;
   parts.insert(parts.end(), next.parts.begin(), next.parts.end());
   return *this;
 }
@@ -137,7 +116,7 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
   const Scored scored = scored_tokens(tokens.size(), prefix, plan);
   std::optional<ReferencePass> own;
   if (plan.compare && reference == nullptr) reference = &own.emplace(reference_pass(decoder, tokens, prefix, plan));
-  if (reference != nullptr) result.full = {reference->sum, {}, {}, reference->seconds};
+  if (reference != nullptr) result.full = {.sum = reference->sum, .divergence = {}, .seconds = reference->seconds};
   const bool parted = plan.parts > 0 && reference != nullptr;
   ScoredParts parts(scored, parted ? plan.parts : 1);
   double nll = 0, squares = 0;
@@ -149,74 +128,26 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
         nll += sum_of(of_tokens);
         squares += squares_of(of_tokens);
         if (reference == nullptr) return;
-        for (std::size_t at = from, end = to; at < to; at = end) {
-          end = parted ? std::min(to, parts.end_of(at)) : to;
-          const Divergence found = divergence(decoder, reference->hidden, group, {first, at, end});
-          if (parted)
-            parts.add(at, end, std::span(of_tokens).subspan(at - first), std::span(reference->nll).subspan(at),
-                      found.kl);
-          result.full->divergence += found;
+        const std::vector<TokenDivergence> found =
+            token_divergences(decoder, reference->hidden, group, {first, from, to});
+        for (std::size_t t = from; t < to; ++t) {
+          const PartLoss loss{of_tokens[t - first], reference->nll[t], found[t - from].kl};
+          result.full->divergence.add(found[t - from], {.position = t + 1, .token = tokens[t + 1]},
+                                      loss.nll - loss.full_nll);
+          parts.add(t, loss);
         }
       });
   result.sum.add(nll, scored.last - scored.first, squares);
   if (parted) result.parts.push_back(parts.means());
-  if (result.full) result.full->kl_per_document = {result.full->divergence.kl};
+  if (result.full) {
+    result.full->kl_per_document = {result.full->divergence.kl};
+    result.full->agreed_per_document = {static_cast<double>(result.full->divergence.agreed)};
+  }
   return result;
 }
 
 double evaluation_flops(const EvaluationPlan& plan, const ModelConfig& model, std::size_t tokens) {
   return (plan.compare ? 2 : 1) * forward_flops(model, static_cast<double>(tokens));
-}
-
-Json to_record(const Evaluation& document) {
-  const CacheReport& cache = document.cache;
-  Json record{{"nll", document.sum.nll},
-              {"squares", document.sum.squares},
-              {"scored", document.sum.scored},
-              {"peak", bytes_json(cache.peak)},
-              {"end", bytes_json(cache.end)},
-              {"compressions", cache.compressions},
-              {"tokens", cache.tokens},
-              {"decoded", cache.decoded},
-              {"seconds", {cache.seconds, cache.decode_seconds, cache.compression_seconds}}};
-  if (document.full) {
-    const auto& [sum, divergence, per_document, seconds] = *document.full;
-    record["full"] = {{"nll", sum.nll},
-                      {"squares", sum.squares},
-                      {"kl", divergence.kl},
-                      {"kl_squares", divergence.squares},
-                      {"agreed", divergence.agreed},
-                      {"tokens", divergence.tokens},
-                      {"seconds", seconds}};
-  }
-  if (!document.parts.empty()) record["parts"] = parts_json(document.parts.front());
-  return record;
-}
-
-Evaluation evaluation_from(const JsonCursor& record) {
-  Evaluation document;
-  const std::size_t scored = record_size(record.at("scored"), 1);
-  document.sum.add(record_real(record.at("nll")), scored, record_real(record.at("squares")));
-  const std::vector<double> seconds = record_reals(record.at("seconds"), 3);
-  document.cache = {.peak = bytes_from(record.at("peak")),
-                    .end = bytes_from(record.at("end")),
-                    .compressions = record_size(record.at("compressions")),
-                    .tokens = record_size(record.at("tokens")),
-                    .decoded = record_size(record.at("decoded")),
-                    .seconds = seconds[0],
-                    .decode_seconds = seconds[1],
-                    .compression_seconds = seconds[2]};
-  if (record.has("full")) {
-    const JsonCursor full = record.at("full");
-    document.full.emplace();
-    document.full->sum.add(record_real(full.at("nll")), scored, record_real(full.at("squares")));
-    document.full->divergence = {record_real(full.at("kl")), record_size(full.at("agreed")),
-                                 record_size(full.at("tokens"), 1), record_real(full.at("kl_squares"))};
-    document.full->kl_per_document = {document.full->divergence.kl};
-    document.full->seconds = record_real(full.at("seconds"));
-  }
-  if (record.has("parts")) document.parts.push_back(parts_from(record.at("parts")));
-  return document;
 }
 
 namespace {

@@ -34,8 +34,10 @@ struct PartLoss {
 struct FullReference {
   PerplexitySum sum;
   Divergence divergence;  // of the other cache's predictions from the full cache's
-  std::vector<double> kl_per_document = {};
+  std::vector<double> kl_per_document = {}, agreed_per_document = {};
   double seconds = 0;  // of the forward passes
+
+  FullReference& operator+=(const FullReference& next);
 };
 
 /// Evaluation of a cache on some documents, with the full cache if requested.

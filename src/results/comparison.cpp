@@ -15,8 +15,9 @@ std::string label_text(const std::string& label) { return text_of("  %-34s", lab
 std::string configuration_line(const ComparedConfiguration& one) {
   std::string text = label_text(one.label);
   if (!one.loss) return text + one.error.value_or("") + '\n';
-  const auto& [bytes_ratio, tokens, ppl, nll, kl, top1, ratio] = *one.loss;
-  text += text_of("%6.1f %%  %9s %8.4f  %5.1f %%", 100 * bytes_ratio, times_text(ratio).c_str(), kl, 100 * top1);
+  const auto& [bytes_ratio, tokens, ppl, nll, kl, top1, ratio, tail] = *one.loss;
+  text += text_of("%6.1f %%  %9s %8.4f %8s  %5.1f %%", 100 * bytes_ratio, times_text(ratio).c_str(), kl,
+                  tail ? number_text("%.4f", tail->p99).c_str() : "", 100 * top1);
   text += ratio.interval ? text_of("  %8s–%-8s", number_text("%.4f", ratio.interval->first).c_str(),
                                    number_text("%.4f", ratio.interval->second).c_str())
                          : std::string(20, ' ');
@@ -37,8 +38,8 @@ std::string configurations_text(const ComparisonResult& result) {
   std::ranges::stable_sort(order, {}, [](const ComparedConfiguration* one) {
     return std::tuple(-one->budget, -static_cast<std::int64_t>(one->documents), one->loss ? one->loss->kl : 0);
   });
-  std::string text = text_of("  %-34s%8s  %9s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "top 1",
-                             "95 % of the ratio", "doc", "KL × best's (95 %)");
+  std::string text = text_of("  %-34s%8s  %9s %8s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "99 %",
+                             "top 1", "95 % of the ratio", "doc", "KL × best's (95 %)");
   text += text_of("bytes of documents of %zu tokens\n", result.tokens);
   double budget = 0;
   for (const ComparedConfiguration* one : order) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "results/divergence.h"
 #include "results/head.h"
 #include "results/pareto_chart.h"
 #include "results/task_answers.h"
@@ -81,10 +82,12 @@ struct ScoredLoss {
   std::optional<double> ppl = {};  // null if it overflows a double
   double nll_mean = 0, kl = 0, top1 = 0;
   Ratio ratio = {};
+  std::optional<DivergenceTail> tail = {};  // absent in files of older versions
 
   static void fields(auto& loss, auto&& field) {
     field("bytes_ratio", loss.bytes_ratio)("tokens_scored", loss.tokens_scored)("ppl", loss.ppl)(
         "nll_mean", loss.nll_mean)("kl", loss.kl)("top1", loss.top1)("ratio", loss.ratio);
+    field.absent_or("tail", loss.tail);
   }
 };
 

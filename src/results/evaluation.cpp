@@ -40,6 +40,7 @@ std::string ratio_text(const PerplexityRatio& ratio) {
 std::string divergence_text(const CacheLoss& loss) {
   std::ostringstream text;
   text << "KL divergence " << loss.kl << " ± " << error_text(loss.kl_error) << " nats";
+  if (loss.tail) text << " (" << tail_text(*loss.tail) << ')';
   return text.str();
 }
 
@@ -61,6 +62,10 @@ std::string loss_text(const CacheLoss& loss) {
     text << ", which is beyond the model's context of " << *loss.full.beyond_context << " tokens";
   text << ": perplexity × " << ratio_text(loss.ratio) << ", " << divergence_text(loss) << ", same first choice in "
        << 100 * loss.top1 << " % of tokens";
+  if (loss.tail)
+    text << std::setprecision(3) << " (95 % " << 100 * loss.tail->top1_interval.first << " to "
+         << 100 * loss.tail->top1_interval.second << "), |Δ log p| of the text's tokens " << loss.tail->change_mean
+         << ", 95 % " << loss.tail->change_p95;
   return text.str();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "results/divergence.h"
 #include "results/head.h"
 
 namespace kvs::inline results {
@@ -40,11 +41,15 @@ struct FullCacheQuality {
 struct CacheLoss {
   FullCacheQuality full;
   PerplexityRatio ratio;
-  double kl = 0, kl_error = 0;  // nats per token
-  double top1 = 0;              // share of tokens whose top-1 prediction equals the full cache's
+  double kl = 0, kl_error = 0;                  // nats per token
+  double top1 = 0;                              // share of tokens whose top-1 prediction equals the full cache's
+  std::optional<DivergenceTail> tail = {};      // absent in files of older versions
+  std::optional<DivergenceCurves> curves = {};  // absent in files of older versions
 
   static void fields(auto& loss, auto&& field) {
     field("full", loss.full)("ratio", loss.ratio)("kl", loss.kl)("kl_error", loss.kl_error)("top1", loss.top1);
+    field.absent_or("tail", loss.tail);
+    field.absent_or("curves", loss.curves);
   }
 };
 

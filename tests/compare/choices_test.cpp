@@ -30,7 +30,8 @@ ConfigurationResult scored(const std::vector<double>& kl, std::size_t parts = 0,
   for (const double mean : kl) {
     result.sum.sum.add(nll * kScoredTokens, kScoredTokens);
     result.sum.full->sum.add(2.0 * kScoredTokens, kScoredTokens);
-    result.sum.full->divergence += {.kl = mean * kScoredTokens, .agreed = kScoredTokens, .tokens = kScoredTokens};
+    for (std::size_t t = 0; t < kScoredTokens; ++t) result.sum.full->divergence.add({mean, true}, {}, 0);
+    result.sum.full->agreed_per_document.push_back(kScoredTokens);
     result.sum.full->kl_per_document.push_back(mean * kScoredTokens);
     if (parts == 0) continue;
     auto& of_document = result.sum.parts.emplace_back();

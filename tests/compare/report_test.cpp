@@ -19,7 +19,8 @@ ConfigurationResult result_of(const std::vector<double>& nll, const std::vector<
   for (std::size_t n = 0; n < nll.size(); ++n) {
     result.sum.sum.add(nll[n] * kScored, kScored);
     result.sum.full->sum.add(2.0 * kScored, kScored);
-    result.sum.full->divergence += {.kl = kl[n] * kScored, .agreed = kScored, .tokens = kScored};
+    for (std::size_t t = 0; t < kScored; ++t) result.sum.full->divergence.add({kl[n], true}, {}, 0);
+    result.sum.full->agreed_per_document.push_back(kScored);
     result.sum.full->kl_per_document.push_back(kl[n] * kScored);
   }
   result.sum.cache.peak.stored = 64;

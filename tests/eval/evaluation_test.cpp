@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <numeric>
 
+#include "eval/cache_quality.h"
 #include "io/file.h"
 #include "tests/eval/tiny_model.h"
 #include "tests/io/temporary_directory.h"
@@ -127,10 +129,95 @@ TEST(Divergence, IsTheSumOverTheVocabularyInDouble) {
     for (std::size_t v = 0; v < vocabulary; ++v) kl += p[v] * std::log(p[v] / q[v]);
     agreed += std::ranges::max_element(p) - p.begin() == std::ranges::max_element(q) - q.begin() ? 1 : 0;
   }
-  const Divergence divergence = kvs::divergence(*tiny.decoder, whole, part, {10, 10, 40});
+  Divergence divergence;
+  for (const TokenDivergence& one : token_divergences(*tiny.decoder, whole, part, {10, 10, 40}))
+    divergence.add(one, {}, 0);
   EXPECT_GT(kl, 0.1);
   EXPECT_NEAR(divergence.kl, kl, 1e-5 * kl + 1e-6);
   EXPECT_EQ(divergence.agreed, agreed);
+}
+
+TEST(Divergence, OfSeveralDocumentsNamesTheLargestOfAll) {
+  Divergence sum;
+  for (std::size_t document = 0; document < 3; ++document) {
+    Divergence one;
+    for (const double kl : {0.1, document == 1 ? 2.5 : 0.3})
+      one.add({kl, kl < 0.2}, {.position = 7, .token = static_cast<std::int32_t>(document)}, -2 * kl);
+    sum.append(one, document);
+  }
+  EXPECT_DOUBLE_EQ(sum.kl, 3.4);
+  EXPECT_DOUBLE_EQ(sum.changes, 6.8);
+  EXPECT_EQ(sum.agreed, 3U);
+  EXPECT_EQ(sum.largest.kl, 2.5);
+  EXPECT_EQ(sum.largest.document, 1U);
+  EXPECT_EQ(sum.largest.position, 7U);
+  EXPECT_EQ(sum.largest.token, 1);
+  EXPECT_NEAR(sum.kls.quantile(0.6), 0.3, 0.3 * QuantileSketch::kRelativeError);
+  EXPECT_NEAR(sum.change.quantile(1), 5, 5 * QuantileSketch::kRelativeError);
+}
+
+TEST(Evaluation, StatesTheTailOfTheDivergence) {
+  TinyModel tiny;
+  const std::vector<std::vector<std::int32_t>> documents{TinyModel::tokens(60), TinyModel::tokens(60)};
+  const EvaluationPlan plan{
+      .make = [&] { return test::cache_of(tiny.model->config(), "full", {"type=int4_per_token_head"}); },
+      .compare = true,
+      .parts = 7};
+  const Evaluation found = evaluate(*tiny.decoder, documents, plan);
+  std::vector<double> kls, changes;
+  for (const auto& document : documents) {
+    const ReferencePass reference = reference_pass(*tiny.decoder, document, 0, plan);
+    Cache cache = plan.make();
+    ResidualStream hidden = tiny.decoder->embed(document, 0, cache.positions(60));
+    tiny.decoder->advance(hidden, tiny.model->config().layers(), nullptr, &cache);
+    std::vector<std::int32_t> next(document.begin() + 1, document.end());
+    next.push_back(-1);
+    const std::vector<float> nll = tiny.decoder->nll(hidden, next);
+    for (std::size_t t = 0; t < 59; ++t) {
+      kls.push_back(token_divergences(*tiny.decoder, reference.hidden, hidden, {0, t, t + 1}).front().kl);
+      changes.push_back(std::abs(static_cast<double>(nll[t]) - static_cast<double>(reference.nll[t])));
+    }
+  }
+  const DivergenceTail tail = divergence_tail(*found.full);
+  const std::size_t largest = static_cast<std::size_t>(std::ranges::max_element(kls) - kls.begin());
+  EXPECT_EQ(tail.largest.document, largest / 59);
+  EXPECT_EQ(tail.largest.position, largest % 59 + 1);
+  EXPECT_EQ(tail.largest.token, documents[largest / 59][largest % 59 + 1]);
+  EXPECT_NEAR(tail.change_mean, std::accumulate(changes.begin(), changes.end(), 0.0) / 118, 1e-6);
+  std::ranges::sort(kls);
+  std::ranges::sort(changes);
+  const double within = 1.01 * QuantileSketch::kRelativeError;
+  EXPECT_NEAR(tail.median, kls[58], within * kls[58]);
+  EXPECT_NEAR(tail.p99, kls[116], within * kls[116]);
+  EXPECT_NEAR(tail.p999, kls[117], within * kls[117]);
+  EXPECT_NEAR(tail.change_p95, changes[112], within * changes[112]);
+
+  const CacheQuality quality = cache_quality(found, tiny.model->config(), 60);
+  const DivergenceCurves& curves = *quality.loss->curves;
+  EXPECT_EQ(curves.first, 1U);
+  ASSERT_EQ(curves.parts.size(), 7U);
+  EXPECT_EQ(curves.parts.back().end, 60U);
+  std::size_t tokens = curves.zeros;
+  for (const auto& bin : curves.histogram) tokens += bin.tokens;
+  EXPECT_EQ(tokens, 118U);
+  EXPECT_LE(std::pow(10, static_cast<double>(curves.histogram.back().bin) / kBinsPerDecade), kls.back());
+  const Json record = to_record(found);
+  EXPECT_EQ(to_record(evaluation_from(JsonCursor(record, "record"))).dump(), record.dump());
+}
+
+TEST(Evaluation, RefusesARecordWhoseSketchIsForged) {
+  TinyModel tiny;
+  const Json record = to_record(evaluate_tiny(tiny, "full", {"type=int4_per_token_head"}));
+  const auto refused = [&](const std::string& pointer, const Json& value) {
+    Json forged = record;
+    forged[Json::json_pointer(pointer)] = value;
+    EXPECT_THROW(evaluation_from(JsonCursor(forged, "record")), Error) << pointer << ' ' << value;
+  };
+  refused("/full/kls/first", -1000000);
+  refused("/full/kls/counts", Json::array({1}));
+  refused("/full/kls/counts", Json(std::vector<int>(100000, 1)));
+  refused("/full/change/zeros", 100000);
+  refused("/full/largest/token", -1);
 }
 
 /// Perplexities of an independent decoder: golden/opticks1024_caches.json.

@@ -251,6 +251,13 @@ TEST(ReportSections, EvaluationsOfTheSameTokensShareATable) {
   EXPECT_EQ(count(evaluations_section(inputs).body.html(), "<table>"), 2U);
 }
 
+TEST(ReportSections, EvaluationsShowTheTailOfTheDivergence) {
+  const std::string html = evaluations_section(read_outputs({"lagkv.eval.json"})).body.html();
+  for (const char* cell : {"1.93", "2.41", "2.40", "50.0\u00A0% \u00B1\u00A09.0"}) EXPECT_THAT(html, HasSubstr(cell));
+  EXPECT_THAT(html, AllOf(HasSubstr("id=\"divergence-0-0"), HasSubstr("120 tokens, 71.4\u00A0%"),
+                          HasSubstr("tokens 18 to 31: 0.420\u00A0nats")));
+}
+
 TEST(ReportSections, BudgetsSayWhatWonOnDocumentsHeldOut) {
   const Section section = allocation_section(read_outputs({"freqkv.json"}));
   EXPECT_THAT(
@@ -387,6 +394,9 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{OutputKind::kConfig, "faedkv.json", "/calibration/ablation/interval/1/1", ablation_section},
         Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/bytes_ratio", evaluations_section},
         Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/ratio/interval", evaluations_section},
+        Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/tail/p99", evaluations_section},
+        Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/curves/histogram/1/bin", evaluations_section},
+        Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/curves/parts/0/end", evaluations_section},
         Damage{OutputKind::kTask, "needle.json", "/samples/1/answer/partial", tasks_section},
         Damage{OutputKind::kComparison, "comparison.json", "/configurations/0/ratio/ppl", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/configurations/0/ratio/interval", comparison_section},

@@ -18,6 +18,7 @@ namespace kvs::inline cli {
 namespace {
 
 constexpr std::int64_t kLongestWindow = 1 << 24;
+constexpr std::size_t kCurveParts = 32;  // of the divergence by position
 
 void check_eval_options(const Options& options) {
   require_partner(options, {"resume"}, {"out"});
@@ -101,6 +102,7 @@ EvaluationPlan make_plan(const CacheChoice& choice, const Run& run) {
   const auto tokens = static_cast<std::int64_t>(run.tokens());
   EvaluationPlan plan{.make = cache_maker(choice, run.backend(), run.config(), run.tokens())};
   plan.compare = !choice.is_full() && options.text("reference") == "full";
+  if (plan.compare) plan.parts = kCurveParts;
   if (options.has("stride")) plan.last = static_cast<std::size_t>(options.integer("stride", 1, kLongestWindow));
   plan.decode = static_cast<std::size_t>(options.integer("decode", 0, tokens));
   return plan;
