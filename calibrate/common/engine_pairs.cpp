@@ -24,6 +24,13 @@ CudaPair cuda_pair(std::string_view k, std::string_view v) {
   return CudaPair::kAllQuants;
 }
 
+Json kv_type_settings(std::string_view type) {
+  if (type.empty()) return Json::object();
+  const std::size_t slash = type.find('/');
+  if (slash == std::string_view::npos) return {{"type", type}};
+  return {{"type_k", type.substr(0, slash)}, {"type_v", type.substr(slash + 1)}};
+}
+
 std::optional<TypePair> type_pair(const Json& settings) {
   const auto word = [&](const char* name) {
     const auto found = settings.find(name);

@@ -21,6 +21,9 @@ CudaPair cuda_pair(std::string_view k, std::string_view v);
 struct TypePair {
   std::string k, v;
 };
+/// Returns the parameters that store rows as `type`, which is KIND or KIND/KIND of keys and values; empty: no
+/// parameter.
+Json kv_type_settings(std::string_view type);
 /// Returns the types in settings of `full`; nothing if layers differ or if rows are stored in no other type.
 std::optional<TypePair> type_pair(const Json& settings);
 

@@ -42,6 +42,7 @@ ComparedConfiguration compared_configuration(const Configuration& one, const Con
                                  .config = text_or_none(one.config),
                                  .calibrated = one.calibrated,
                                  .shared_bytes = one.shared_bytes,
+                                 .engines = one.engines,
                                  .documents = result.scores.kl.size(),
                                  .stopped = result.stopped,
                                  .error = text_or_none(one.error.empty() ? result.error : one.error)};

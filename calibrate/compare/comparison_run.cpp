@@ -51,7 +51,7 @@ void calibrate(const Run& run, const ComparisonFiles& files, RunRecords& records
 /// Scores the configurations. Returns results [configuration].
 std::vector<ConfigurationResult> score(const Run& run, RunRecords& records, CompareInput& input) {
   const RunnableConfigurations ready =
-      runnable_configurations(input.configurations, run.model(), run.backend(), input.grid.tokens);
+      runnable_configurations(input.configurations, run.model(), run.backend(), input.grid.tokens, input.engine);
   Progress progress("compare: scores", 1.0, run.quiet());
   const std::vector<ConfigurationResult> scored =
       score_configurations(run.decoder(), input.documents, ready.make, input.plan, records,

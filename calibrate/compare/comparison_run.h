@@ -10,6 +10,7 @@
 #include "calibrate/compare/comparison_files.h"
 #include "calibrate/compare/grid.h"
 #include "calibrate/compare/pareto_front.h"
+#include "export/engines/engine.h"
 #include "run/run.h"
 
 namespace kvs::inline compare {
@@ -35,6 +36,7 @@ class ComparisonClock {
 /// The configurations and documents of a comparison.
 struct CompareInput {
   CompareGrid grid;
+  const Engine* engine = nullptr;  // that executes all that is scored; nullptr: any
   ComparisonPlan plan;
   std::optional<Corpus> calibration;
   std::vector<std::vector<std::int32_t>> documents;    // of the run, texts interleaved

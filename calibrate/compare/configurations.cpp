@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "calibrate/common/engine_pairs.h"
 #include "calibrate/registry.h"
 #include "core/error.h"
 
@@ -61,7 +62,7 @@ std::vector<Configuration> file_configurations(std::span<const std::string> conf
                         .type = type,
                         .config = path,
                         .calibrated = choice.calibrated};
-      one.settings = type_settings(type);
+      one.settings = kv_type_settings(type);
       one.shared_bytes = choice.shared_bytes();
       if (choice.method->prefill == Prefill::kWhole) one.settings["prefix"] = grid.prefix;
       configurations.push_back(std::move(one));
@@ -71,7 +72,7 @@ std::vector<Configuration> file_configurations(std::span<const std::string> conf
 }
 
 RunnableConfigurations runnable_configurations(std::vector<Configuration>& configurations, const ModelSource& source,
-                                               Backend& backend, std::size_t tokens) {
+                                               Backend& backend, std::size_t tokens, const Engine* engine) {
   RunnableConfigurations all;
   for (const std::size_t n : budgets_in_turn(configurations)) {
     if (!configurations[n].error.empty()) continue;
@@ -81,6 +82,12 @@ RunnableConfigurations runnable_configurations(std::vector<Configuration>& confi
         return cache_maker(cache_choice(one, source), backend, source.config(), tokens)();
       };
       (void)make();
+      const EngineCache cache(cache_choice(configurations[n], source), source.config());
+      configurations[n].engines.clear();
+      for (EngineUse& use : engine_uses(cache)) configurations[n].engines.push_back(std::move(use.engine));
+      if (engine != nullptr)
+        if (const std::string obstacle = engine->obstacle(cache); !obstacle.empty())
+          throw Error(ErrorCode::kUnsupported, std::string(engine->name), obstacle);
       all.make.push_back(std::move(make));
       all.configurations.push_back(n);
     } catch (const Error& error) {

@@ -5,6 +5,7 @@
 
 #include "calibrate/cache_choice.h"
 #include "calibrate/compare/grid.h"
+#include "export/engines/engine.h"
 
 namespace kvs::inline compare {
 
@@ -16,12 +17,13 @@ std::vector<Configuration> file_configurations(std::span<const std::string> conf
                                                const ModelSource& source);
 
 /// The configurations whose caches can be made, interleaved by budget, with functions that make these caches. A
-/// configuration whose cache cannot be made gets the reason as its error and is left out.
+/// configuration whose cache cannot be made, or that `engine` does not execute, gets the reason as its error and is
+/// left out. Sets Configuration::engines. @param engine  nullptr: any
 struct RunnableConfigurations {
   std::vector<std::size_t> configurations;
   std::vector<std::function<Cache()>> make;
 };
 RunnableConfigurations runnable_configurations(std::vector<Configuration>& configurations, const ModelSource& source,
-                                               Backend& backend, std::size_t tokens);
+                                               Backend& backend, std::size_t tokens, const Engine* engine);
 
 }  // namespace kvs::inline compare

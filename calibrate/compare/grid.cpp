@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "calibrate/common/cache_size.h"
+#include "calibrate/common/engine_pairs.h"
 #include "core/error.h"
 #include "model/cache_shape.h"
 
@@ -133,13 +134,6 @@ double min_holding(std::span<const double> budgets, double share) {
   return holds == budgets.rend() ? 0 : *holds;
 }
 
-Json type_settings(const std::string& type) {
-  if (type.empty()) return Json::object();
-  const std::size_t slash = type.find('/');
-  if (slash == std::string::npos) return {{"type", type}};
-  return {{"type_k", type.substr(0, slash)}, {"type_v", type.substr(slash + 1)}};
-}
-
 std::string configuration_label(const std::string& method, const std::string& type) {
   if (type.empty()) return method;
   return method == "full" ? type : method + " + " + type;
@@ -158,7 +152,8 @@ std::vector<std::string> kv_types_of(const CompareGrid& grid, const Method& meth
 }
 
 Json common_settings(const CompareGrid& grid, const Method& method, const std::string& type) {
-  Json settings = type_settings(type);
+  Json settings = kv_type_settings(type);
+  if (method.takes_kv_type) settings.update(grid.settings);
   if (method.prefill == Prefill::kWhole) settings["prefix"] = grid.prefix;
   return settings;
 }

@@ -20,6 +20,7 @@ struct Configuration {
   double budget = 0;
   Json settings = Json::object();
   std::string config = {};                // file with the method's other parameters
+  std::vector<std::string> engines = {};  // that execute it
   std::string error = {};                 // why the configuration has no settings
   double needs = 0;                       // if the size is the error: the smallest share of the full cache's bytes
   bool calibrated = false;                // settings were chosen on a text
@@ -33,6 +34,7 @@ struct CompareGrid {
   // Each type is KIND, or KIND/KIND for keys and values:
   std::vector<std::string> types = {};     // of the full cache
   std::vector<std::string> composed = {};  // of all other methods that keep rows
+  Json settings = Json::object();          // of all methods whose rows take a storage type
   std::vector<double> budgets;             // descending shares of the full cache's bytes
   std::size_t tokens = 0;                  // per document
   std::size_t prefix = 0;                  // for methods that compress a prefix once
@@ -40,8 +42,6 @@ struct CompareGrid {
 
 /// Returns the smallest of `budgets` (descending) that is at least `share`, or 0 if none is.
 double min_holding(std::span<const double> budgets, double share);
-/// Returns the parameters that store rows as `type`.
-Json type_settings(const std::string& type);
 /// Returns "method + type".
 std::string configuration_label(const std::string& method, const std::string& type);
 

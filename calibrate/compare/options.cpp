@@ -6,6 +6,7 @@
 #include <map>
 
 #include "caches/kv_types.h"
+#include "calibrate/common/engine_pairs.h"
 #include "calibrate/compare/calibration.h"
 #include "calibrate/registry.h"
 #include "core/checked.h"
@@ -22,7 +23,7 @@ constexpr std::int64_t kMaxDecoded = 1 << 20, kMaxWindow = 1 << 24;
 std::vector<std::string> type_words(const Options& options, const std::string& name) {
   std::vector<std::string> words = options.words(name);
   for (const std::string& word : words) {
-    const Json settings = type_settings(word);
+    const Json settings = kv_type_settings(word);
     for (const auto& [key, kind] : settings.items())
       if (!is_kv_type(kind.get<std::string>()))
         throw Error(ErrorCode::kUsage, "--" + name,
@@ -60,6 +61,13 @@ std::vector<std::string> compared_names(bool standard) {
   return names;
 }
 
+/// Returns the values of --methods. An engine that executes the full cache alone is its default.
+std::vector<std::string> method_words(const Options& options) {
+  const Engine* const engine = compared_engine(options);
+  if (engine != nullptr && !engine->runs_methods && !options.given("methods")) return {"full"};
+  return options.words("methods");
+}
+
 /// Returns true if calibrations of a method write configs.
 bool has_series(const Method& method) {
   const Calibration* const calibration = find_calibration(method);
@@ -88,6 +96,16 @@ bool composes(const Options& options, const CompareGrid& grid) {
 /// Returns true if a method is calibrated on --calibration-text.
 bool calibrates(const Options& options, const CompareGrid& grid) {
   return !compared_series(options).empty() || std::ranges::any_of(grid.methods, is_calibrated);
+}
+
+/// Refuses an engine whose caches are all the full cache at 16 bits, and options that have no effect with an engine.
+void check_engine(const Options& options) {
+  const Engine& engine = *compared_engine(options);
+  refuse_options(options, {"types-with-methods"}, "--engine");
+  if (engine.types.empty() && !engine.runs_methods)
+    throw Error(ErrorCode::kUnsupported, "--engine",
+                "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary));
+  if (engine.types.empty()) refuse_options(options, {"types"}, "--engine " + std::string(engine.name));
 }
 
 /// Adds the options of the text that methods are calibrated on.
@@ -125,6 +143,7 @@ void add_compare_options(OptionTable& table) {
              "tokens of each document that are not scored, and that " + listed(method_names(takes_whole_prefix)) +
                  " compress (default: three quarters)")
       .value("time", "TIME", "time limit, such as 30s, 60m or 2h (calibration may use about half)")
+      .value("engine", "NAME", "only caches that this engine executes, in its storage types: " + listed(engine_names()))
       .flag("no-early-stop", "score every configuration on every document")
       .formerly("full")
       .value("timed-tokens", "N", "tokens to decode when the caches of the Pareto front are timed; 0: no timing", "16")
@@ -141,6 +160,7 @@ void check_compare_options(const Options& options) {
   static constexpr std::array<std::string_view, 4> kCalibration{"calibration-window", "calibration-windows",
                                                                 "calibration-documents", "calibration-dir"};
   if (options.has("time")) refuse_options(options, {"no-early-stop"}, "--time");
+  if (options.has("engine")) check_engine(options);
   const CompareGrid grid = compare_grid(options);
   (void)compare_losses(options);
   if (options.has("time")) (void)compare_seconds(options);
@@ -157,6 +177,10 @@ void check_compare_options(const Options& options) {
     throw Error(ErrorCode::kUsage, "--types", "needs full among --methods");
   if (options.given("types-with-methods") && !grid.composed.empty() && !composes(options, grid))
     throw Error(ErrorCode::kUsage, "--types-with-methods", "found with --methods of which none takes a storage type");
+}
+
+const Engine* compared_engine(const Options& options) {
+  return options.has("engine") ? &engine_of(options.text("engine"), "--engine") : nullptr;
 }
 
 std::vector<double> compare_losses(const Options& options) {
@@ -178,13 +202,20 @@ double compare_seconds(const Options& options) {
 
 CompareGrid compare_grid(const Options& options) {
   CompareGrid grid{.budgets = budgets_of(options)};
-  for (const std::string& name : options.words("methods")) {
+  for (const std::string& name : method_words(options)) {
     if (find_series(name) != nullptr) continue;
     if (find_method(name) == nullptr) refuse_method(name);
     grid.methods.push_back(name);
   }
-  grid.types = type_words(options, "types");
-  if (options.text("types-with-methods") != "none") grid.composed = type_words(options, "types-with-methods");
+  const Engine* const engine = compared_engine(options);
+  if (engine == nullptr || options.given("types"))
+    grid.types = type_words(options, "types");
+  else
+    grid.types.assign(engine->types.begin(), engine->types.end());
+  if (engine != nullptr && !engine->settings.empty())
+    grid.settings = parse_settings(std::array{std::string(engine->settings)}, std::string(engine->name));
+  const bool composes = engine == nullptr && options.text("types-with-methods") != "none";
+  if (composes) grid.composed = type_words(options, "types-with-methods");
   return grid;
 }
 
@@ -201,7 +232,7 @@ std::size_t compare_decode(const Options& options, std::size_t most) {
 std::vector<const SeriesMethod*> compared_series(const Options& options) {
   std::vector<const SeriesMethod*> found;
   const bool calibrated = !options.list("calibration-text").empty();
-  for (const std::string& name : options.words("methods")) {
+  for (const std::string& name : method_words(options)) {
     const SeriesMethod* const method = find_series(name);
     if (method == nullptr) continue;
     if (!calibrated && options.given("methods"))

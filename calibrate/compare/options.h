@@ -4,6 +4,7 @@
 
 #include "calibrate/compare/calibrated_configurations.h"
 #include "calibrate/compare/grid.h"
+#include "export/engines/engine.h"
 #include "options/options.h"
 #include "run/text_input.h"
 
@@ -14,6 +15,8 @@ namespace kvs::inline compare {
 void add_compare_options(OptionTable& table);
 /// Checks all values that can be checked before a file is opened. Rejects options that have no effect.
 void check_compare_options(const Options& options);
+/// Returns the engine of --engine; nullptr without it.
+const Engine* compared_engine(const Options& options);
 /// Returns the grid of --methods, --budgets, --types and --types-with-methods, without documents.
 CompareGrid compare_grid(const Options& options);
 /// Returns the entries of --methods that write configs; none without --calibration-text.

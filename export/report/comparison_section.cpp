@@ -92,6 +92,12 @@ std::string state_of(const ComparedConfiguration& one) {
   return (one.calibrated ? "calibrated" : "") + std::string(one.calibrated && !fate.empty() ? ", " : "") + fate;
 }
 
+std::string listed_engines(const std::vector<std::string>& engines) {
+  std::string words;
+  for (const std::string& engine : engines) words += (words.empty() ? "" : ", ") + engine;
+  return words;
+}
+
 Cell quantile_cell(const ComparedConfiguration& one, double DivergenceTail::*quantile) {
   return one.loss && one.loss->tail ? number_cell(*one.loss->tail.*quantile) : Cell::missing();
 }
@@ -114,21 +120,23 @@ Markup configurations_table(const std::string& caption, const ComparedList& conf
                         {"Log-lik.", true, "of the right answers, nats a token"},
                         {"Decode", true, "tokens a second"},
                         {"Documents", true, "on which it was scored"},
+                        {"Runs in", false, "engines that execute it (docs/engines.md)"},
                         {"Note", false},
                         {"Settings", false}});
   for (const ComparedConfiguration* const compared : configurations) {
     const ComparedConfiguration& one = *compared;
-    table.row({one.label, budget_cell(one), held_cell(one), loss_cell(one), loss_interval(one),
-               one.loss ? number_cell(one.loss->kl) : Cell::missing(), quantile_cell(one, &DivergenceTail::p99),
-               quantile_cell(one, &DivergenceTail::p999), times_best(one),
-               one.loss ? share_cell(one.loss->top1) : Cell::missing(),
-               one.retrieval ? share_cell(one.retrieval->accuracy) : Cell::missing(),
-               one.retrieval ? number_cell(one.retrieval->log_likelihood) : Cell::missing(),
-               cell_of(speed_of(one, speeds), [](double speed) { return shown(speed); }), count_cell(one.documents),
-               words_or_dash(state_of(one)), words_or_dash(settings_of(one))},
-              one.pareto_front ? "front-row"
-              : one.stopped    ? "stopped"
-                               : "");
+    table.row(
+        {one.label, budget_cell(one), held_cell(one), loss_cell(one), loss_interval(one),
+         one.loss ? number_cell(one.loss->kl) : Cell::missing(), quantile_cell(one, &DivergenceTail::p99),
+         quantile_cell(one, &DivergenceTail::p999), times_best(one),
+         one.loss ? share_cell(one.loss->top1) : Cell::missing(),
+         one.retrieval ? share_cell(one.retrieval->accuracy) : Cell::missing(),
+         one.retrieval ? number_cell(one.retrieval->log_likelihood) : Cell::missing(),
+         cell_of(speed_of(one, speeds), [](double speed) { return shown(speed); }), count_cell(one.documents),
+         words_or_dash(listed_engines(one.engines)), words_or_dash(state_of(one)), words_or_dash(settings_of(one))},
+        one.pareto_front ? "front-row"
+        : one.stopped    ? "stopped"
+                         : "");
   }
   return table.markup();
 }

@@ -84,6 +84,12 @@ Cell top1_cell(const CacheLoss& loss) {
   return {shown_tenths(loss.top1) + " \u00B1\u00A0" + shown(50 * (high - low), 2), loss.top1};
 }
 
+Cell engines_cell(const std::vector<EngineUse>& engines) {
+  std::string words;
+  for (const EngineUse& use : engines) words += (words.empty() ? "" : ", ") + use.engine;
+  return words.empty() ? Cell::missing() : Cell(words);
+}
+
 /// Adds the cells of the divergence's quantiles and of its largest value.
 void add_tail(std::vector<Cell>& cells, const std::optional<DivergenceTail>& tail) {
   if (!tail) return cells.resize(cells.size() + 3, Cell::missing());
@@ -102,7 +108,8 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
                {"99\u00A0%", true, "of the tokens have a smaller divergence"},
                {"99.9\u00A0%", true, "of the tokens have a smaller divergence"},
                {"Largest", true, "divergence of a token"},
-               {"Top-1", true, "tokens with the full cache's first choice, \u00B1 half of the 95\u00A0% interval"}});
+               {"Top-1", true, "tokens with the full cache's first choice, \u00B1 half of the 95\u00A0% interval"},
+               {"Runs in", false, "engines that execute it"}});
   for (const Evaluated& one : group) {
     const auto& loss = one.quality().loss;
     std::vector<Cell> cells{
@@ -119,6 +126,7 @@ Markup evaluations_table(const Group& group, const std::string& caption) {
     } else {
       cells.resize(cells.size() + 7, Cell::missing());
     }
+    cells.push_back(engines_cell(one.result.engines));
     table.row(cells);
   }
   return table.markup();

@@ -28,6 +28,7 @@ std::string configuration_line(const ComparedConfiguration& one) {
   }
   if (one.pareto_front) text += "  front";
   if (one.stopped) text += "  stopped";
+  for (std::size_t n = 0; n < one.engines.size(); ++n) text += (n == 0 ? "  " : ", ") + one.engines[n];
   return text + '\n';
 }
 
@@ -39,7 +40,7 @@ std::string configurations_text(const ComparisonResult& result) {
     return std::tuple(-one->budget, -static_cast<std::int64_t>(one->documents), one->loss ? one->loss->kl : 0);
   });
   std::string text = text_of("  %-34s%8s  %9s %8s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "99 %",
-                             "top 1", "95 % of the ratio", "doc", "KL × best's (95 %)");
+                             "top 1", "95 % of the ratio", "doc", "KL × best's (95 %), engines");
   text += text_of("bytes of documents of %zu tokens\n", result.tokens);
   double budget = 0;
   for (const ComparedConfiguration* one : order) {

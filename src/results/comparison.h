@@ -99,8 +99,9 @@ struct ComparedConfiguration {
   Json settings = Json::object();
   std::optional<std::string> config = {};
   bool calibrated = false;
-  std::size_t shared_bytes = 0;  // bytes shared by all sequences
-  std::size_t documents = 0;     // number of documents that it was scored on
+  std::size_t shared_bytes = 0;           // bytes shared by all sequences
+  std::vector<std::string> engines = {};  // that execute it; absent in files of older versions
+  std::size_t documents = 0;              // number of documents that it was scored on
   bool stopped = false, pareto_front = false;
   std::optional<Retrieval> retrieval = {};
   std::optional<std::string> error = {};  // the reason for missing scores
@@ -114,6 +115,7 @@ struct ComparedConfiguration {
         "config", one.config)("calibrated", one.calibrated)("shared_bytes", one.shared_bytes)(
         "documents", one.documents)("stopped", one.stopped)("pareto_front", one.pareto_front, "front")(
         "retrieval", one.retrieval)("error", one.error)("needs", one.needs);
+    field.newer("engines", one.engines);
     field.inlined("bytes_ratio", one.loss);
     field("over_standard", one.over_standard)("over_best", one.over_best);
   }

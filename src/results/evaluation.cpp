@@ -100,6 +100,10 @@ std::string to_text(const EvaluationResult& result) {
        << " % of the full cache)\n  " << work_text(quality, result.times) << '\n';
   if (result.shared_bytes) text << "  besides, " << shared_bytes_text(*result.shared_bytes, result.window) << '\n';
   if (quality.loss) text << "  " << loss_text(*quality.loss) << '\n';
+  for (const EngineUse& use : result.engines) {
+    text << "  runs in " << use.engine << (use.flags.empty() ? "" : ": ") << use.flags << '\n';
+    for (const std::string& note : use.notes) text << "    " << note << '\n';
+  }
   return text.str();
 }
 

@@ -90,6 +90,17 @@ struct EvaluationTimes {
   }
 };
 
+/// How an engine is told to use a cache.
+struct EngineUse {
+  std::string engine = {}, flags = {};  // of its command line
+  std::vector<std::string> notes = {};  // one line each
+  std::string exporter = {};            // `kvcalibrate export --to`, for the files that the engine needs
+
+  static void fields(auto& use, auto&& field) {
+    field("engine", use.engine)("flags", use.flags)("notes", use.notes)("export", use.exporter);
+  }
+};
+
 /// The result of `kvcalibrate eval` on texts.
 struct EvaluationResult {
   std::string method;
@@ -102,6 +113,7 @@ struct EvaluationResult {
   BosRecord bos;
   std::string command, tool_version;
   std::optional<std::size_t> stride = {}, shared_bytes = {};
+  std::vector<EngineUse> engines = {};  // that execute the cache; absent in files of older versions
   InputDigests inputs = {};
   std::optional<EvaluationTimes> times = {};
 
@@ -115,6 +127,7 @@ struct EvaluationResult {
     field("command", result.command)("tool_version", result.tool_version);
     field.absent_or("stride", result.stride);
     field.absent_or("shared_bytes", result.shared_bytes);
+    field.newer("engines", result.engines);
     field.inlined(result.inputs);
     field.inlined("seconds", result.times);
   }

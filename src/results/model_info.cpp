@@ -129,6 +129,17 @@ void write_methods(std::ostream& out, const std::vector<ModelInfo::MethodRow>& m
   }
 }
 
+void write_engines(std::ostream& out, const std::vector<ModelInfo::EngineRow>& engines) {
+  out << "  engines, as read at these versions\n";
+  for (const ModelInfo::EngineRow& row : engines) {
+    out << "    " << std::setw(23) << row.engine << std::setw(0) << ' ' << row.what << " (" << row.version << ")\n";
+    std::string types;
+    for (const std::string& type : row.types) types += (types.empty() ? "" : " ") + type;
+    if (!types.empty()) out << std::string(28, ' ') << types << '\n';
+    if (row.reason) out << std::string(28, ' ') << *row.reason << '\n';
+  }
+}
+
 }  // namespace
 
 std::string to_text(const ModelInfo& info) {
@@ -146,6 +157,7 @@ std::string to_text(const ModelInfo& info) {
   label(out, "processor") << info.processor.isa << ": bf16 is " << (info.processor.bf16_faster ? "faster" : "no faster")
                           << " than f32 here\n";
   write_methods(out, info.methods);
+  write_engines(out, info.engines);
   for (const std::string& note : info.notes) out << "  note: " << note << '\n';
   return out.str();
 }

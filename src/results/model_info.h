@@ -131,6 +131,17 @@ struct ModelInfo {
       field.absent_or("notes", of.notes);
     }
   };
+  /// An engine, and the storage types of the full cache that it executes for the model.
+  struct EngineRow {
+    std::string engine = {}, version = {}, what = {};
+    std::vector<std::string> types = {};     // KIND, or KIND/KIND of keys and values
+    bool methods = false;                    // executes other methods
+    std::optional<std::string> reason = {};  // why it does not execute the full cache at 16 bits
+    static void fields(auto& of, auto&& field) {
+      field("engine", of.engine)("version", of.version)("what", of.what)("types", of.types)("methods", of.methods);
+      field.absent_or("reason", of.reason);
+    }
+  };
   std::string name = {}, path = {}, architecture = {}, format = {};
   std::vector<File> files = {};
   std::uint64_t parameters = 0;
@@ -144,6 +155,7 @@ struct ModelInfo {
   Memory memory = {};
   Processor processor = {};
   std::vector<MethodRow> methods = {};
+  std::vector<EngineRow> engines = {};
   std::vector<std::string> notes = {};
 
   static void fields(auto& of, auto&& field) {
@@ -152,7 +164,8 @@ struct ModelInfo {
     field.absent_or("experts", of.experts);
     field("rope", of.rope)("tokenizer", of.tokenizer)("kv_cache", of.kv_cache);
     field.absent_or("recurrent_states", of.recurrent_states);
-    field("memory", of.memory)("processor", of.processor)("methods", of.methods)("notes", of.notes);
+    field("memory", of.memory)("processor", of.processor)("methods", of.methods)("engines", of.engines)("notes",
+                                                                                                        of.notes);
   }
 };
 

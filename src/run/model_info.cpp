@@ -1,15 +1,18 @@
 #include "run/model_info.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <numbers>
 #include <numeric>
 #include <set>
 
+#include "calibrate/common/engine_pairs.h"
 #include "calibrate/elitekv/memory.h"
 #include "calibrate/registry.h"
 #include "core/error.h"
+#include "export/engines/engine.h"
 #include "io/gguf.h"
 #include "kernels/instruction_set.h"
 #include "model/model_json.h"
@@ -228,6 +231,36 @@ std::vector<ModelInfo::MethodRow> method_rows(const ModelConfig& config) {
   return rows;
 }
 
+/// Returns the storage types of an engine that it executes for the model.
+std::vector<std::string> executed_types(const Engine& engine, const ModelConfig& config) {
+  std::vector<std::string> types;
+  for (const std::string_view type : engine.types) {
+    Json settings = kv_type_settings(type);
+    if (!engine.settings.empty())
+      settings.update(parse_settings(std::array{std::string(engine.settings)}, std::string(engine.name)));
+    try {
+      const CacheChoice choice{.method = &kFullMethod, .parameters = {{settings, "", ErrorCode::kUnsupported}}};
+      if (engine.obstacle(EngineCache(choice, config)).empty()) types.emplace_back(type);
+    } catch (const Error& error) {  // such as a head_dim that is no multiple of the type's blocks
+      if (error.code() != ErrorCode::kUnsupported) throw;
+    }
+  }
+  return types;
+}
+
+std::vector<ModelInfo::EngineRow> engine_rows(const ModelConfig& config) {
+  std::vector<ModelInfo::EngineRow> rows;
+  for (const Engine* const engine : all_engines()) {
+    ModelInfo::EngineRow& row =
+        rows.emplace_back(ModelInfo::EngineRow{std::string(engine->name), std::string(engine->version),
+                                               std::string(engine->summary), executed_types(*engine, config)});
+    const std::string obstacle = engine->obstacle(EngineCache(full_choice(), config));
+    row.methods = engine->runs_methods && obstacle.empty();
+    if (!obstacle.empty()) row.reason = obstacle;
+  }
+  return rows;
+}
+
 }  // namespace
 
 ModelInfo model_info(const ModelSource& source, std::size_t window) {
@@ -248,6 +281,7 @@ ModelInfo model_info(const ModelSource& source, std::size_t window) {
           .memory = {window, memory_of(source, window, DType::kF32), memory_of(source, window, DType::kBF16)},
           .processor = {std::string(name_of(instruction_set())), has_bf16_products()},
           .methods = method_rows(config),
+          .engines = engine_rows(config),
           .notes = notes_of(source)};
 }
 

@@ -24,21 +24,22 @@ allowed() {
     analyzers) echo "$model" "$eval" analyzers ;;
     tasks) echo "$model" "$eval" tasks ;;
     calibrate) echo "$model" "$eval" options analyzers tasks calibrate ;;
-    run) echo "$model" "$eval" options calibrate run ;;
-    calibrate/compare) echo "$model" "$eval" options analyzers tasks calibrate run ;;
-    export) echo "$model" "$eval" calibrate export embedded ;;
-    cli) echo "$model" "$eval" options analyzers tasks calibrate run export cli ;;
+    export/engines) echo "$model" "$eval" calibrate engines ;;
+    run) echo "$model" "$eval" options calibrate engines run ;;
+    calibrate/compare) echo "$model" "$eval" options analyzers tasks calibrate engines run ;;
+    export) echo "$model" "$eval" calibrate engines export embedded ;;
+    cli) echo "$model" "$eval" options analyzers tasks calibrate engines run export cli ;;
   esac
 }
 
 folders="core io options turns ranks kernels draw results tokenizer texts caches model states eval analyzers tasks calibrate run export cli"
 bad=0
-for folder in $folders calibrate/compare; do
+for folder in $folders calibrate/compare export/engines; do
   root=$folder
   [ -d "src/$folder" ] && root=src/$folder
   while IFS=: read -r file line text; do
-    target=$(sed -E 's/^ *#include "([^"\/]+)\/.*/\1/' <<<"$text")
-    grep -qw "$target" <<<"$folders embedded" || continue
+    target=$(sed -E 's/^ *#include "(export\/)?(engines|[^"\/]+)\/.*/\2/' <<<"$text")
+    grep -qw "$target" <<<"$folders engines embedded" || continue
     if ! grep -qw "$target" <<<"$(allowed "$folder")"; then
       echo "$file:$line: $folder may not include $target"
       bad=1

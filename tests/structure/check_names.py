@@ -98,7 +98,7 @@ def room_of(path):
     if parts[0] == "src":
         return parts[1]
     if parts[0] == "export":
-        return "report" if parts[1] == "report" else "exporting"
+        return parts[1] if parts[1] in ("report", "engines") else "exporting"
     return "compare" if parts[:2] == ("calibrate", "compare") else parts[0]
 
 

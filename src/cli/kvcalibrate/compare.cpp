@@ -24,6 +24,7 @@ OptionTable compare_options() {
       "Clearly worse configurations are dropped early.",
       {"kvcalibrate compare --model SmolLM2.gguf --text book.txt --window 2048 --documents 8 --time 60m --out c.json",
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --calibration-text other.txt --time 60m --out c.json",
+       "kvcalibrate compare --model SmolLM2.gguf --text book.txt --engine llama.cpp --time 30m --out llama.json",
        "kvcalibrate compare --model SmolLM2.gguf --text book.txt --config elitekv.json --best-dir best --out c.json"});
   add_compare_options(table);
   add_question_options(table, TextUse::kScored);
@@ -45,6 +46,7 @@ CompareInput compare_input(const Run& run, const CompareGrid& planned) {
   const Options& options = run.options();
   CompareInput input;
   input.grid = planned;
+  input.engine = compared_engine(options);
   input.plan.all = options.flag("no-early-stop");
   if (options.has("time"))
     input.plan.seconds = (1 - kTimes - (options.has("task") ? kQuestions : 0)) * compare_seconds(options);

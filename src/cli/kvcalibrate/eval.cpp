@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "eval/cache_quality.h"
 #include "eval/evaluation.h"
+#include "export/engines/engine.h"
 #include "io/journal.h"
 #include "io/output_set.h"
 #include "run/progress.h"
@@ -138,6 +139,7 @@ EvaluationResult result_of(const CacheChoice& choice, const EvaluationPlan& plan
                           .bos = head.bos,
                           .command = std::move(head.command),
                           .tool_version = std::move(head.tool_version),
+                          .engines = engine_uses(EngineCache(choice, run.config())),
                           .inputs = run.input_digests()};
   if (plan.last > 0) result.stride = plan.last;
   if (choice.shared_bytes() > 0) result.shared_bytes = choice.shared_bytes();

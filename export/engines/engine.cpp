@@ -1,0 +1,108 @@
+#include "export/engines/engine.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "core/error.h"
+#include "core/nearest.h"
+#include "export/engines/engines.h"
+
+namespace kvs::inline engines {
+namespace {
+
+/// Returns the element of a parameter for one of the method's layers.
+std::string of_layer(const Json& value, std::size_t layer) {
+  return (value.is_array() ? value.at(layer) : value).get<std::string>();
+}
+
+const std::array<const Engine*, 7> kEngines{
+    &kLlamaCpp, &kIkLlama, &kVllm, &kSglang, &kTensorRtLlm, &kTransformers, &kTransformersPackage};
+
+}  // namespace
+
+EngineCache::EngineCache(const CacheChoice& choice, const ModelConfig& config)
+    : method(*choice.method), parameters(choice.loaded ? Json::object() : choice.resolved(config)), model(config) {}
+
+std::vector<EngineCache::Types> EngineCache::types() const {
+  const std::vector<std::size_t> cached = model.cached_layers();
+  std::vector<Types> all(cached.size(), {"none", "none"});
+  const auto layers = parameters.at("layers").get<std::vector<std::size_t>>(),
+             skipped = parameters.at("type_skip_layers").get<std::vector<std::size_t>>();
+  for (std::size_t n = 0; n < layers.size(); ++n) {
+    if (std::ranges::find(skipped, layers[n]) != skipped.end()) continue;
+    const std::string both = of_layer(parameters.at("type"), n), k = of_layer(parameters.at("type_k"), n),
+                      v = of_layer(parameters.at("type_v"), n);
+    const auto at = std::ranges::find(cached, layers[n]) - cached.begin();
+    all[static_cast<std::size_t>(at)] = {k == "type" ? both : k, v == "type" ? both : v};
+  }
+  return all;
+}
+
+std::string only_full(const EngineCache& cache) {
+  if (cache.is_full()) return "";
+  return "found " + std::string(cache.method.name) + ", expected the full cache, in storage types of the engine";
+}
+
+std::optional<std::string> one_type(const EngineCache& cache, std::string& obstacle) {
+  const std::vector<EngineCache::Types> types = cache.types();
+  if (types.empty() || types.front().k == types.front().v) {
+    const auto other = std::ranges::find_if(types, [&](const auto& one) { return one != types.front(); });
+    if (other == types.end()) return types.empty() ? "none" : types.front().k;
+    obstacle = "found other types in some layers, expected one for all";
+  } else {
+    obstacle = "found " + types.front().k + " keys and " + types.front().v + " values, expected one type for both";
+  }
+  return std::nullopt;
+}
+
+std::string only_fp8(const EngineCache& cache) {
+  if (std::string found = only_full(cache); !found.empty()) return found;
+  std::string obstacle;
+  const auto type = one_type(cache, obstacle);
+  if (!type) return obstacle;
+  return *type == "none" || *type == "bf16" || *type == "fp8" ? "" : unknown_type(*type, kFp8Types);
+}
+
+bool has_fp8(const EngineCache& cache) {
+  const auto types = cache.types();
+  return !types.empty() && types.front().k == "fp8";
+}
+
+bool holds(std::span<const std::string_view> types, std::string_view type) {
+  return std::ranges::find(types, type) != types.end();
+}
+
+std::string unknown_type(const std::string& type, std::span<const std::string_view> types) {
+  std::string known;
+  for (const std::string_view one : types) known += (known.empty() ? "" : ", ") + std::string(one);
+  return "found " + type + ", expected one of " + known;
+}
+
+std::span<const Engine* const> all_engines() noexcept { return kEngines; }
+
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (const Engine* const engine : kEngines) names.emplace_back(engine->name);
+  return names;
+}
+
+const Engine& engine_of(const std::string& name, const std::string& option) {
+  const auto engine = std::ranges::find(kEngines, name, &Engine::name);
+  if (engine != kEngines.end()) return **engine;
+  const std::vector<std::string> names = engine_names();
+  throw Error(ErrorCode::kUsage, option,
+              "found '" + name + "', expected one of " + listed(names) + did_you_mean(name, names));
+}
+
+std::vector<EngineUse> engine_uses(const EngineCache& cache) {
+  std::vector<EngineUse> uses;
+  for (const Engine* const engine : all_engines()) {
+    if (!engine->obstacle(cache).empty()) continue;
+    EngineUse& use = uses.emplace_back(engine->use(cache));
+    use.engine = engine->name;
+  }
+  return uses;
+}
+
+}  // namespace kvs::inline engines

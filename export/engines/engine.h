@@ -1,0 +1,57 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibrate/cache_choice.h"
+#include "io/json.h"
+#include "model/config.h"
+#include "results/evaluation.h"
+
+namespace kvs::inline engines {
+
+/// A cache with all parameters, for a model.
+struct EngineCache {
+  const Method& method;
+  Json parameters;  // with every default; empty for a method whose caches need the files of a config
+  const ModelConfig& model;
+
+  EngineCache(const CacheChoice& choice, const ModelConfig& config);
+  bool is_full() const noexcept { return &method == &kFullMethod; }
+  /// The storage type of keys and of values in each layer with a KV cache. 16 bits are "none".
+  struct Types {
+    std::string k, v;
+    bool operator==(const Types&) const = default;
+    bool is_plain() const { return k == "none" && v == "none"; }
+  };
+  /// Returns [layer with a KV cache]. The method must be the full cache.
+  std::vector<Types> types() const;
+  std::string word(const char* name) const { return parameters.at(name).get<std::string>(); }
+};
+
+/// An engine that holds KV caches, and the caches that it executes as this project computes them.
+struct Engine {
+  std::string_view name;     // as typed
+  std::string_view version;  // whose sources or documentation were read
+  std::string_view summary;  // in a sentence: what it executes
+  /// Storage types of the full cache that `compare --engine` tries, KIND or KIND/KIND.
+  std::span<const std::string_view> types = {};
+  bool runs_methods = false;       // executes methods other than the full cache
+  std::string_view settings = {};  // settings that its storage types need, as NAME=VALUE
+  /// Returns why the engine does not execute the cache, as "found …, expected …"; empty if it does.
+  std::string (*obstacle)(const EngineCache& cache) = nullptr;
+  /// Returns how the engine is told. obstacle() must be empty.
+  EngineUse (*use)(const EngineCache& cache) = nullptr;
+};
+
+std::span<const Engine* const> all_engines() noexcept;
+std::vector<std::string> engine_names();
+/// @throws Error kUsage with the known names
+const Engine& engine_of(const std::string& name, const std::string& option);
+/// Returns the engines that execute the cache, in the order of all_engines(), and how each is told.
+std::vector<EngineUse> engine_uses(const EngineCache& cache);
+
+}  // namespace kvs::inline engines

@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <array>
+
+#include "export/engines/engines.h"
+
+namespace kvs::inline engines {
+namespace {
+
+std::string obstacle_of_stock(const EngineCache& cache) {
+  constexpr const char* kExpected = ", expected the full cache at 16 bits: QuantizedCache computes other codes";
+  if (!cache.is_full()) return "found " + std::string(cache.method.name) + kExpected;
+  std::string obstacle;
+  const auto type = one_type(cache, obstacle);
+  if (!type) return obstacle;
+  return *type == "none" || *type == "f16" || *type == "bf16" ? "" : "found " + *type + kExpected;
+}
+
+EngineUse use_in_stock(const EngineCache& /*cache*/) {
+  return {.flags = {}, .notes = {"the default cache (DynamicCache)"}};
+}
+
+/// Returns what the Python package does not compute of a model's attention; empty if it computes all.
+std::string obstacle_of_model(const ModelConfig& model) {
+  if (model.ropes.size() > 1) return "found layers with other RoPE frequencies, expected one for all";
+  for (const LayerConfig& layer : model.layer) {
+    const AttentionConfig& attention = layer.attention;
+    if (!layer.has_attention() || layer.has_recurrence())
+      return "found layers without attention, expected attention in every layer";
+    if (attention.window > 0) return "found sliding windows, expected none";
+    if (attention.softcap > 0) return "found scores with a cap, expected none";
+    if (attention.one_row || attention.kv_layer) return "found layers without keys and values of their own";
+  }
+  return "";
+}
+
+std::string obstacle_of_package(const EngineCache& cache) {
+  constexpr std::array<std::string_view, 2> kMissing{"kivi", "transform"};
+  if (std::string found = obstacle_of_model(cache.model); !found.empty()) return found;
+  if (holds(kMissing, cache.method.name))
+    return "found " + std::string(cache.method.name) + ", expected another method";
+  if (!cache.method.takes_kv_type || cache.parameters.empty()) return "";
+  const auto types = cache.types();
+  const auto coded = std::ranges::find_if(types, [](const auto& one) { return !one.is_plain(); });
+  return coded == types.end()
+             ? ""
+             : "found rows in " + (coded->k == "none" ? coded->v : coded->k) + ", expected rows at 16 bits";
+}
+
+EngineUse use_in_package(const EngineCache& /*cache*/) {
+  return {.flags = {}, .notes = {"CalibratedCache.from_config(CONFIG, model) of the package kvspectrum"}};
+}
+
+}  // namespace
+
+const Engine kTransformers{
+    .name = "transformers",
+    .version = "5.23",
+    .summary = "the full cache at 16 bits; its QuantizedCache computes other codes than any type here",
+    .obstacle = obstacle_of_stock,
+    .use = use_in_stock};
+
+const Engine kTransformersPackage{
+    .name = "transformers-kvspectrum",
+    .version = "5.0 to 5.24",
+    .summary = "every method but kivi and transform at 16 bits, with the package kvspectrum",
+    .runs_methods = true,
+    .obstacle = obstacle_of_package,
+    .use = use_in_package};
+
+}  // namespace kvs::inline engines

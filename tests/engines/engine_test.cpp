@@ -1,0 +1,133 @@
+#include "export/engines/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace kvs {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+ModelConfig model_of(std::size_t layers, std::size_t head_dim = 64) {
+  ModelConfig model;
+  model.layer.assign(layers,
+                     {.attention = {.query_heads = 2, .kv_heads = 1, .head_dim = head_dim}, .feed_forward = {}});
+  model.context = 64;
+  model.ropes.resize(1);
+  return model;
+}
+
+EngineCache cache_of(const ModelConfig& model, const Json& settings, const Method& method = kFullMethod) {
+  return {{.method = &method, .parameters = {{settings, "", ErrorCode::kUsage}}}, model};
+}
+
+std::string obstacle_in(const std::string& engine, const EngineCache& cache) {
+  return engine_of(engine, "--engine").obstacle(cache);
+}
+std::string flags_of(const std::string& engine, const EngineCache& cache) {
+  EXPECT_EQ(obstacle_in(engine, cache), "") << engine;
+  return engine_of(engine, "--engine").use(cache).flags;
+}
+std::vector<std::string> names_of(const EngineCache& cache) {
+  std::vector<std::string> names;
+  for (const EngineUse& use : engine_uses(cache)) names.push_back(use.engine);
+  return names;
+}
+
+TEST(Engines, ExecuteTheFullCacheAt16Bits) {
+  const ModelConfig model = model_of(3);
+  EXPECT_THAT(names_of(cache_of(model, Json::object())),
+              ElementsAre("llama.cpp", "ik_llama.cpp", "vllm", "sglang", "tensorrt-llm", "transformers",
+                          "transformers-kvspectrum"));
+  EXPECT_EQ(flags_of("llama.cpp", cache_of(model, Json::object())), "-ctk f16 -ctv f16 -fa on");
+}
+
+TEST(Engines, LlamaCppTakesOnePairOfItsTypes) {
+  const ModelConfig model = model_of(3);
+  const EngineCache mixed = cache_of(model, {{"type_k", "q8_0"}, {"type_v", "q4_0"}});
+  EXPECT_THAT(names_of(mixed), ElementsAre("llama.cpp"));
+  EXPECT_EQ(flags_of("llama.cpp", mixed), "-ctk q8_0 -ctv q4_0 -fa on");
+  EXPECT_TRUE(engine_of("llama.cpp", "").use(mixed).notes.empty());
+  EXPECT_THAT(engine_of("llama.cpp", "").use(cache_of(model, {{"type", "q5_1"}})).notes,
+              ElementsAre(HasSubstr("GGML_CUDA_FA_ALL_QUANTS")));
+  EXPECT_THAT(engine_of("llama.cpp", "").use(cache_of(model, {{"type", "q8_0"}, {"rotate", "off"}})).notes,
+              ElementsAre(HasSubstr("LLAMA_ATTN_ROT_DISABLE=1")));
+  EXPECT_THAT(obstacle_in("llama.cpp", cache_of(model, {{"type", "fp8"}})),
+              StartsWith("found fp8, expected one of none"));
+  EXPECT_THAT(obstacle_in("llama.cpp", cache_of(model, {{"type", {"q8_0", "q4_0", "q8_0"}}})),
+              HasSubstr("other types in some layers"));
+}
+
+TEST(Engines, LlamaCppReadsLayoutAndRotationAsItHasThem) {
+  ModelConfig model = model_of(2);
+  model.adjacent_pairs = true;
+  EXPECT_THAT(obstacle_in("llama.cpp", cache_of(model, {{"type", "q8_0"}, {"layout", "hf"}})), HasSubstr("layout=hf"));
+  EXPECT_EQ(obstacle_in("llama.cpp", cache_of(model, {{"type", "q8_0"}})), "");
+  model.layer[1].attention.head_dim = 128;
+  EXPECT_THAT(obstacle_in("llama.cpp", cache_of(model, {{"type", "q8_0"}})), HasSubstr("rotate=on, expected off"));
+  EXPECT_EQ(obstacle_in("llama.cpp", cache_of(model, {{"type", "q8_0"}, {"rotate", "off"}})), "");
+  EXPECT_EQ(obstacle_in("llama.cpp", cache_of(model, {{"type", "f16"}})), "");
+}
+
+TEST(Engines, IkLlamaTakesOtherTypesAtBothEnds) {
+  const ModelConfig model = model_of(5);
+  const auto with = [&](const Json& types) { return cache_of(model, {{"type", types}, {"rotate", "off"}}); };
+  EXPECT_EQ(flags_of("ik_llama.cpp", with({"q8_0", "q8_0", "q4_0", "q4_0", "f16"})),
+            "-ctk q4_0 -ctv q4_0 -fa on -ctk-first q8_0,2 -ctv-first q8_0,2 -ctk-last f16,1 -ctv-last f16,1");
+  EXPECT_THAT(obstacle_in("ik_llama.cpp", with({"q8_0", "q5_0", "q4_0", "q4_0", "f16"})), HasSubstr("in the middle"));
+  EXPECT_THAT(obstacle_in("ik_llama.cpp", cache_of(model, {{"type", "q8_0"}})), HasSubstr("rotate=on"));
+}
+
+TEST(Engines, VllmTakesOneTypeAndLayersAt16Bits) {
+  const ModelConfig model = model_of(6);
+  EXPECT_EQ(flags_of("vllm", cache_of(model, {{"type", "fp8"}, {"type_skip_layers", {0, 5}}})),
+            "--kv-cache-dtype fp8 --kv-cache-dtype-skip-layers 0 5");
+  EXPECT_EQ(engine_of("vllm", "").use(cache_of(model, {{"type", "fp8"}})).exporter, "vllm-fp8");
+  EXPECT_EQ(flags_of("vllm", cache_of(model, {{"type", "turboquant_4bit_nc"}})),
+            "--kv-cache-dtype turboquant_4bit_nc --kv-cache-dtype-skip-layers 0 1 4 5");
+  EXPECT_THAT(obstacle_in("vllm", cache_of(model, {{"type", "q8_0"}})), StartsWith("found q8_0, expected one of fp8"));
+  EXPECT_THAT(obstacle_in("vllm", cache_of(model, {{"type_k", "fp8"}})), HasSubstr("one type for both"));
+  EXPECT_THAT(
+      obstacle_in("vllm", cache_of(model, {{"type", {"fp8", "fp8", "fp8", "int8_per_token_head", "fp8", "fp8"}}})),
+      HasSubstr("fp8 and int8_per_token_head"));
+}
+
+TEST(Engines, SglangTakesOneScaleForKeysAndValues) {
+  const ModelConfig model = model_of(2);
+  EXPECT_EQ(flags_of("sglang", cache_of(model, {{"type", "fp8"}})), "--kv-cache-dtype fp8_e4m3");
+  EXPECT_THAT(obstacle_in("sglang", cache_of(model, {{"type", "fp8"}, {"scale_k", 0.5}})), HasSubstr("other scales"));
+  const EngineCache equal = cache_of(model, {{"type", "fp8"}, {"scale_k", {0.5, 2.0}}, {"scale_v", {0.5, 2.0}}});
+  EXPECT_THAT(engine_of("sglang", "").use(equal).notes, ElementsAre(HasSubstr("--quantization-param-path")));
+  EXPECT_EQ(obstacle_in("tensorrt-llm", cache_of(model, {{"type", "fp8"}, {"scale_k", 0.5}})), "");
+}
+
+TEST(Engines, OtherMethodsRunInThePackageAlone) {
+  ModelConfig model = model_of(2);
+  const Json settings{{"cache_size", 32}};
+  EXPECT_THAT(names_of(cache_of(model, settings, kStreamingMethod)), ElementsAre("transformers-kvspectrum"));
+  EXPECT_THAT(obstacle_in("transformers", cache_of(model, settings, kStreamingMethod)), StartsWith("found streaming"));
+  EXPECT_THAT(
+      obstacle_in("transformers-kvspectrum", cache_of(model, {{"cache_size", 32}, {"type", "q8_0"}}, kStreamingMethod)),
+      HasSubstr("rows in q8_0"));
+  EXPECT_TRUE(names_of(cache_of(model, Json::object(), kKiviMethod)).empty());
+  model.layer[1].attention.window = 16;
+  EXPECT_THAT(obstacle_in("transformers-kvspectrum", cache_of(model, settings, kStreamingMethod)),
+              HasSubstr("sliding windows"));
+}
+
+TEST(Engines, AnUnknownNameIsRefusedWithANearOne) {
+  try {
+    engine_of("vlm", "--engine");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("found 'vlm', expected one of llama.cpp"));
+    EXPECT_THAT(error.what(), HasSubstr("vllm"));
+  }
+}
+
+}  // namespace
+}  // namespace kvs
