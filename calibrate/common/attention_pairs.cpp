@@ -74,7 +74,7 @@ struct Workspace {
 /// Adds one query's part to its head's sums.
 void add_query(const HostStates& states, std::size_t head, std::size_t i, const ScoreRule& rule, Workspace& space,
                std::span<double> mass) {
-  const std::size_t first = rule.window > 0 && i + 1 > rule.window ? i + 1 - rule.window : 0, count = i + 1 - first;
+  const std::size_t first = oldest_read(i, rule.window, rule.chunk), count = i + 1 - first;
   const std::span<float> weights = std::span(space.weights).first(count);
   Rows& work = space.features_of;
   for (std::size_t n = 0; n < count; ++n)
@@ -100,7 +100,7 @@ void add_query(const HostStates& states, std::size_t head, std::size_t i, const 
 
 ScoreRule score_rule(const ModelConfig& model, std::size_t layer) {
   const AttentionConfig& attention = model.layer[layer].attention;
-  return {attention.score_scale(), attention.softcap, attention.window};
+  return {attention.score_scale(), attention.softcap, attention.window, {}, attention.chunk};
 }
 
 void read_sinks(std::span<ScoreRule> rules, std::span<const std::size_t> layers, const ModelConfig& model,

@@ -16,6 +16,7 @@ struct ScoreRule {
   float softcap = 0;              // above 0: scaled scores s become softcap · tanh(s / softcap)
   std::size_t window = 0;         // a query reads only the last `window` positions, including its own; 0: all
   std::vector<float> sinks = {};  // [query_head]: logits of keys without a value; or empty
+  std::size_t chunk = 0;          // instead of a window: a query reads its own chunk of positions; 0: all
 };
 
 /// Returns the rule of a layer, without sinks.

@@ -272,6 +272,8 @@ class EliteCache final : public LayerCache {
                        .past = {past, past},
                        .scale = states.scale,
                        .window = states.window,
+                       .chunk = states.chunk,
+                       .first_position = states.chunk > 0 ? states.first_position - past.count : 0,
                        .softcap = states.softcap},
                       {mixed.get().data, tokens, shape.query_heads * width});
     const BackendTensor<float, 2> values(backend, {tokens, shape.query_heads * shape.head_dim});

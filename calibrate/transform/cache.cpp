@@ -44,6 +44,7 @@ class TransformCache final : public LayerCache {
   void attend(LayerStates& states, const Operand& out) override {
     if (states.members() > 1) throw Error(ErrorCode::kInternal, "cache", "coded rows of several members");
     window_ = states.window;
+    chunk_ = states.chunk;
     peak_ = {};
     if (reads_codes(states))
       attend_codes(states, out);
@@ -103,7 +104,8 @@ class TransformCache final : public LayerCache {
   /// Returns true if the codes are read directly: by a single token that reads all of them, with weights that sum to 1.
   bool reads_codes(const LayerStates& states) const noexcept {
     if (!states.sinks.empty()) return false;
-    return codes_->attends() && codes_->count() > 0 && states.tokens() == 1 && window_ == 0 && products_->recent > 0;
+    return codes_->attends() && codes_->count() > 0 && states.tokens() == 1 && window_ + chunk_ == 0 &&
+           products_->recent > 0;
   }
 
   void attend_codes(LayerStates& states, const Operand& out) {
@@ -173,7 +175,8 @@ class TransformCache final : public LayerCache {
 
   /// Returns the threshold for the token at `position`, when the tokens before it are coded.
   double threshold(std::size_t position) const {
-    const std::size_t oldest = std::max(products_->sinks, window_ == 0 ? 0 : position - std::min(position, window_));
+    const std::size_t held = window_ == 0 ? 0 : window_ + 1;  // the last call's window, and this token
+    const std::size_t oldest = std::max(products_->sinks, oldest_read(position, held, chunk_));
     const auto first = std::ranges::lower_bound(places_, static_cast<std::uint32_t>(oldest));
     const double excess =
         static_cast<double>(places_.end() - first) - products_->outliers * static_cast<double>(position - oldest);
@@ -202,8 +205,9 @@ class TransformCache final : public LayerCache {
 
   /// Drops tokens that no later token reads. Waiting tokens are not dropped.
   void drop_old(Backend& backend) {
-    if (window_ == 0 || end() <= start_ + window_) return;
-    const std::size_t old = end() - window_ - start_, sinks = std::min(old, sinks_.count()),
+    const std::size_t oldest = end() == 0 ? 0 : oldest_read(end() - 1, window_, chunk_);
+    if (oldest <= start_) return;
+    const std::size_t old = oldest - start_, sinks = std::min(old, sinks_.count()),
                       coded = std::min(old - sinks, codes_->count());
     if (sinks > 0) sinks_.drop_front(backend, sinks);
     if (coded > 0) codes_->drop_front(backend, coded);
@@ -216,7 +220,7 @@ class TransformCache final : public LayerCache {
 
   std::shared_ptr<const TransformProducts> products_;
   CodedSides sides_;
-  std::size_t start_ = 0, window_ = 0;
+  std::size_t start_ = 0, window_ = 0, chunk_ = 0;
   TokenRows sinks_;
   std::unique_ptr<TransformCodes> codes_;
   TokenRows outliers_, waiting_;       // keys before RoPE, like those of the sinks

@@ -45,8 +45,8 @@ Rows attention_weights(const Rows& q, const Rows& k, std::size_t query_head, con
   Rows p = rule.scale * (q * k.transpose());
   if (rule.softcap > 0) p = rule.softcap * (p / rule.softcap).array().tanh();
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
-    const Eigen::Index window = static_cast<Eigen::Index>(rule.window),
-                       first = window > 0 ? std::max<Eigen::Index>(0, i + 1 - window) : 0, count = i + 1 - first;
+    const Eigen::Index first = index(oldest_read(static_cast<std::size_t>(i), rule.window, rule.chunk)),
+                       count = i + 1 - first;
     auto seen = p.row(i).segment(first, count).array();
     const float most = std::max(seen.maxCoeff(), sink);
     seen = (seen - most).exp().eval();

@@ -14,7 +14,7 @@ namespace kvs::inline caches {
 /// The properties of a model's layer that its cache needs.
 struct LayerShape {
   std::size_t kv_heads = 0, head_dim = 0;    // 0: the layer has no attention
-  std::size_t window = 0;                    // positions that a token reads; 0: all
+  std::size_t window = 0;                    // positions that a token reads at most; 0: all
   bool one_row = false;                      // keys and values come from one row (AttentionConfig)
   std::optional<std::size_t> kv_layer = {};  // the earlier layer whose keys and values it reads
 

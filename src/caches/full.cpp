@@ -1,5 +1,7 @@
 #include "caches/full.h"
 
+#include <algorithm>
+
 #include "caches/token_rows.h"
 
 namespace kvs::inline caches {
@@ -17,19 +19,34 @@ class FullCache final : public LayerCache {
     window_ = states.window;
     // Dropped rarely, so that a token costs O(1) moves.
     if (window_ > 0 && rows_.count() >= 2 * window_) rows_.drop_front(states.backend, rows_.count() - window_);
+    if (states.chunk > 0) drop_chunks(states);
   }
 
   CacheBytes bytes() const noexcept override {
-    CacheBytes bytes = rows_.bytes();
-    if (window_ == 0 || rows_.count() <= window_) return bytes;
-    const auto [stored, used, spare] = bytes;
-    const std::size_t read = used / rows_.count() * window_;
-    return {.stored = stored / rows_.count() * window_, .used = read, .spare = spare + used - read};
+    return bytes_of(window_ == 0 ? rows_.count() : std::min(window_, rows_.count()));
   }
+  CacheBytes peak() const noexcept override { return peak_rows_ == 0 ? bytes() : bytes_of(peak_rows_); }
 
  private:
+  /// Drops the chunks before that of the last token.
+  void drop_chunks(const LayerStates& states) {
+    const std::size_t chunk = states.chunk, last = states.first_position + states.tokens() - 1, left = last % chunk + 1;
+    peak_rows_ = last / chunk > states.first_position / chunk ? chunk : left;
+    if (rows_.count() > left) rows_.drop_front(states.backend, rows_.count() - left);
+  }
+
+  /// Returns the memory of `rows` rows that later tokens may read; the others are spare.
+  CacheBytes bytes_of(std::size_t rows) const noexcept {
+    CacheBytes bytes = rows_.bytes();
+    if (rows == rows_.count()) return bytes;
+    const auto [stored, used, spare] = bytes;
+    const std::size_t read = used / rows_.count() * rows;
+    return {
+        .stored = stored / rows_.count() * rows, .used = read, .spare = spare + used - std::min(read, spare + used)};
+  }
+
   TokenRows rows_;
-  std::size_t window_ = 0;
+  std::size_t window_ = 0, peak_rows_ = 0;  // peak_rows_: with chunks, of the last call
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace kvs::inline caches {
 
-/// Creates a cache that keeps every key and value; with a sliding window, those that the next token may read.
+/// Creates a cache that keeps every key and value; with a sliding window or chunks, those that the next token may read.
 std::unique_ptr<LayerCache> make_full_cache(const KvTypes& types = {});
 
 }  // namespace kvs::inline caches

@@ -36,6 +36,8 @@ void attend_rows(const LayerStates& states, const PastKv& past, const Operand& o
                             .past = past,
                             .scale = states.scale,
                             .window = states.window,
+                            .chunk = states.chunk,
+                            .first_position = states.chunk > 0 ? states.first_position - past.count() : 0,
                             .softcap = states.softcap,
                             .mass = mass,
                             .sinks = states.sinks},

@@ -30,8 +30,9 @@ struct LayerStates {
   Operand x;  // [member · token, d_model] input of q_proj, k_proj, v_proj, after the layer's norm; read only
   BackendView<float, 4> q;     // [member, query_head, token, head_dim]
   BackendView<float, 4> k, v;  // [member, kv_head, token, head_dim]
-  float scale = 1;             // these four as in AttentionInput
+  float scale = 1;             // these five as in AttentionInput
   std::size_t window = 0;
+  std::size_t chunk = 0;
   float softcap = 0;
   BackendView<const float, 1> sinks = {};
   std::span<const float> query_factors = {};  // [token] that q was multiplied by, or empty
@@ -48,7 +49,8 @@ void rotate_at(const LayerStates& states, std::size_t first);
 /// the keys now, without their gain, which multiplies the queries instead. RMS norms commute with rotations, so the
 /// scores are the same.
 void turn_later(LayerStates& states);
-/// Writes to `out` the attention of the states' queries over `past` and over their own keys and values, all rotated.
+/// Writes to `out` the attention of the states' queries over `past` and over their own keys and values, all rotated. In
+/// a layer with chunks, `past` holds the tokens right before them.
 /// @param mass  empty, or written: AttentionInput::mass
 void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass = {});
 /// attend_rows() for a single token. @return the attention mass of each key, past and own: [kv_head, past + 1]

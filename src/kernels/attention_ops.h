@@ -57,6 +57,20 @@ struct PastKv {
   RopeTable slots = {};       // row n of k is rotated to position n when it is read; empty: keys are already rotated
 };
 
+/// Returns the first position that the token at `position` reads.
+/// @param window  the last positions that it reads, including its own; 0: all
+/// @param chunk   it reads those of its own chunk of so many positions; 0: all
+constexpr std::size_t oldest_read(std::size_t position, std::size_t window, std::size_t chunk) noexcept {
+  if (chunk > 0) return position / chunk * chunk;
+  return window > 0 && position + 1 > window ? position + 1 - window : 0;
+}
+
+/// oldest_read() in rows: row 0 is at position `first`.
+constexpr std::size_t oldest_row(std::size_t row, std::size_t window, std::size_t chunk, std::size_t first) noexcept {
+  const std::size_t oldest = oldest_read(first + row, window, chunk);
+  return oldest > first ? oldest - first : 0;
+}
+
 /// The queries of a batch, with the keys and values that they read.
 struct AttentionInput {
   BackendView<const float, 4> q;     // [member, query_head, token, head_dim], rotated
@@ -64,6 +78,8 @@ struct AttentionInput {
   PastKv past = {};                  // keys and values of the tokens before
   float scale = 1;                   // multiplies q·k before the softmax, usually 1 / sqrt(head_dim)
   std::size_t window = 0;            // a token reads only the last `window` positions, including its own; 0: all
+  std::size_t chunk = 0;             // instead of a window: a token reads its own chunk of positions (oldest_read())
+  std::size_t first_position = 0;    // of the oldest row, in a layer with chunks
   float softcap = 0;                 // above 0: scaled scores s become softcap · tanh(s / softcap)
   /// If not empty, attention writes the attention mass of each key: its softmax weights summed over the query heads
   /// that read it. For a single token of one member.
@@ -84,8 +100,9 @@ struct SelfAttentionInput {
   std::size_t members = 1, query_heads = 0, kv_heads = 0;
   RopeTable rope;
   std::size_t first_position = 0;  // position of token 0
-  float scale = 1;                 // scale, window, softcap, sinks as in AttentionInput
+  float scale = 1;                 // scale, window, chunk, softcap, sinks as in AttentionInput
   std::size_t window = 0;
+  std::size_t chunk = 0;
   float softcap = 0;
   BackendView<const float, 1> sinks = {};
 
@@ -98,9 +115,9 @@ class AttentionOps {
  public:
   virtual ~AttentionOps() = default;
 
-  /// Causal attention. Token t of a member reads the past and its own tokens 0 … t, limited to input.window. Memory for
-  /// scores is bounded by a tile, not by tokens². Query head h reads KV head h / (H / G).
-  /// out: [member · token, H · head_dim].
+  /// Causal attention. Token t of a member reads the past and its own tokens 0 … t, limited to its window or chunk.
+  /// Memory for scores is bounded by a tile, not by tokens². Query head h reads KV head h / (H / G). out: [member ·
+  /// token, H · head_dim].
   virtual void attention(const AttentionInput& input, Operand out) = 0;
   /// Equals split_heads(), rope() of q and k, and attention(), bit for bit, for states that are not needed elsewhere.
   /// Each backend stores the states in its own layout for attention.

@@ -12,7 +12,7 @@ void check_spectrum_attention(const AttentionInput& input, const KeySpectrum& sp
     if (states->sums.shape() != std::array{kv_heads, states->bins(), std::size_t{2}, head_dim} ||
         states->grid.samples != samples || samples < spectrum.tokens)
       throw Error(ErrorCode::kInternal, "attention", "expected a spectrum of [kv_head, bin, 2, head_dim]");
-  if (members != 1 || input.window != 0 || query_heads / kv_heads * tokens > kMaxQueryRows)
+  if (members != 1 || input.window != 0 || input.chunk != 0 || query_heads / kv_heads * tokens > kMaxQueryRows)
     throw Error(ErrorCode::kInternal, "attention", "expected a spectrum for few tokens of one member without a window");
 }
 

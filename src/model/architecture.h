@@ -155,7 +155,8 @@ enum class WindowRule : std::uint8_t {
   kUpperLayers,  // sliding_window from layer max_window_layers on, if use_sliding_window
   kSwitched,     // sliding_window in every layer, if use_sliding_window
   kEvenLayers,   // sliding_window in layers 0, 2, … below max_window_layers, if use_sliding_window
-  kPattern       // sliding_window in all but the last of every `window_period` layers
+  kPattern,      // sliding_window in all but the last of every `window_period` layers
+  kChunks        // attention_chunk_size, a chunk instead of a window, in layers that rotate; null: none
 };
 
 /// Which layers do not rotate queries and keys.

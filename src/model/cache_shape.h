@@ -11,7 +11,7 @@ inline CacheShape cache_shape(const ModelConfig& model) {
   for (const LayerConfig& layer : model.layer) {
     const AttentionConfig& attention = layer.attention;
     shape.layers.push_back(
-        {attention.kv_heads, attention.head_dim, attention.window, attention.one_row, attention.kv_layer});
+        {attention.kv_heads, attention.head_dim, attention.reach(), attention.one_row, attention.kv_layer});
   }
   return shape;
 }

@@ -15,13 +15,13 @@
 
 namespace kvs::inline model {
 
-/// The factor of the query at position p: 1 + scale · ln(1 + ⌊p / length⌋).
+/// The factor of the query at position p: 1 + scale · ln(1 + ⌊(p + shift) / length⌋).
 struct QueryTemperature {
   float scale = 0;  // 0: none
-  std::size_t length = 1;
+  std::size_t length = 1, shift = 0;
 
   float at(std::size_t position) const noexcept {
-    return 1 + scale * static_cast<float>(std::log(1.0 + static_cast<double>(position / length)));
+    return 1 + scale * static_cast<float>(std::log(1.0 + static_cast<double>((position + shift) / length)));
   }
 };
 
@@ -29,15 +29,19 @@ struct QueryTemperature {
 struct AttentionConfig {
   std::size_t query_heads = 0, kv_heads = 0, head_dim = 0;
   std::size_t window = 0;  // positions that a token reads, including its own; 0: all
+  std::size_t chunk = 0;   // instead of a window: a token reads its own chunk of so many positions; 0: all
   std::size_t rope = 0;    // kind: index of ModelConfig::ropes
   float scale = 0;         // multiplies q·k; 0: 1 / sqrt(head_dim)
   float softcap = 0;       // 0: none (AttentionInput)
   float clip = 0;          // limit of |q|, |k| and |v| before RoPE, after QkNorm; 0: none
   bool sinks = false;      // a learned logit per query head (AttentionInput)
   QueryTemperature temperature = {};
-  bool one_row = false;  // keys and values come from one row of each KV head, which is all that a cache must hold
+  bool unit_norms = false;  // RMS of each head's rotated queries and keys, without gains (QkNorm)
+  bool one_row = false;     // keys and values come from one row of each KV head, which is all that a cache must hold
   std::optional<std::size_t> kv_layer = {};  // the earlier layer whose keys and values it reads; none: its own
 
+  /// Returns the number of positions that a token reads at most; 0: all.
+  std::size_t reach() const noexcept { return chunk > 0 ? chunk : window; }
   /// Returns the number of query heads that read one KV head.
   std::size_t group() const noexcept { return query_heads / kv_heads; }
   /// Returns the factor of q·k.
@@ -63,7 +67,8 @@ struct ExpertsConfig {
   float scale = 1;                    // multiplies the weights
   /// Experts are chosen from the best `chosen_groups` of `groups` groups, by the sum of a group's two largest scores.
   std::size_t groups = 1, chosen_groups = 1;
-  bool beside_dense = false;  // the block's output is added to that of a dense block, each with norms of its own
+  bool scaled_inputs = false;  // the weights multiply the experts' inputs instead of their outputs
+  bool beside_dense = false;   // the block's output is added to that of a dense block, each with norms of its own
 };
 
 /// The feed-forward block of one layer.
@@ -196,9 +201,14 @@ struct ModelConfig {
     return sum;
   }
 
-  std::size_t window(std::size_t index) const noexcept { return layer[index].attention.window; }
+  /// Returns the number of positions that a token of a layer reads at most, by a window or a chunk; 0: all.
+  std::size_t window(std::size_t index) const noexcept { return layer[index].attention.reach(); }
   bool has_windows() const noexcept {
-    return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.window != 0; });
+    return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.reach() != 0; });
+  }
+  /// Returns true if some layer attends within chunks.
+  bool has_chunks() const noexcept {
+    return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.chunk != 0; });
   }
   const RopeParameters& rope(std::size_t index) const noexcept { return ropes[layer[index].attention.rope]; }
   /// Returns the number of layers whose attention does not rotate queries and keys.
@@ -216,12 +226,13 @@ struct ModelConfig {
   }
   /// Number of RoPE chunks of a head: chunk c = channels (c, c + chunks()).
   std::size_t chunks() const noexcept { return rotary_dim() / 2; }
-  /// Returns the number of tokens of a text in the full caches of all layers; a sliding window limits it.
+  /// Returns the number of tokens of a text in the full caches of all layers; windows and chunks limit it.
   std::size_t cached_tokens(std::size_t tokens) const noexcept {
     std::size_t sum = 0;
     for (const LayerConfig& each : layer) {
       if (!each.has_cache()) continue;
-      sum += each.attention.window == 0 || each.attention.window > tokens ? tokens : each.attention.window;
+      const std::size_t reach = each.attention.reach();
+      sum += reach == 0 ? tokens : std::min(tokens, reach);
     }
     return sum;
   }
@@ -231,12 +242,12 @@ struct ModelConfig {
     for (const LayerConfig& each : layer) sum += each.attention.cache_values_per_token();
     return sum;
   }
-  /// Values of the full caches of all layers for a text of `tokens` tokens; a sliding window limits a layer's.
+  /// Values of the full caches of all layers for a text of `tokens` tokens; windows and chunks limit a layer's.
   std::size_t cache_values(std::size_t tokens) const noexcept {
     std::size_t sum = 0;
     for (const LayerConfig& each : layer)
       sum += each.attention.cache_values_per_token() *
-             (each.attention.window == 0 ? tokens : std::min(tokens, each.attention.window));
+             (each.attention.reach() == 0 ? tokens : std::min(tokens, each.attention.reach()));
     return sum;
   }
 

@@ -24,11 +24,11 @@ Json recurrence_json(const RecurrenceConfig& block) {
 }
 
 Json layer_json(const LayerConfig& layer) {
-  const auto& [query_heads, kv_heads, head_dim, window, rope, scale, softcap, clip, sinks, temperature, one_row,
-               kv_layer] = layer.attention;
+  const auto& [query_heads, kv_heads, head_dim, window, chunk, rope, scale, softcap, clip, sinks, temperature,
+               unit_norms, one_row, kv_layer] = layer.attention;
   const auto& [d_ff, experts] = layer.feed_forward;
   const auto& [count, chosen, expert_d_ff, shared_d_ff, latent, scores, normalised, clamp, scale_of_experts, groups,
-               chosen_groups, beside_dense] = experts;
+               chosen_groups, scaled_inputs, beside_dense] = experts;
   Json json{query_heads, kv_heads,          head_dim,           window, rope, scale, softcap,
             clip,        temperature.scale, temperature.length, sinks,  d_ff};
   if (count > 0)
@@ -36,7 +36,11 @@ Json layer_json(const LayerConfig& layer) {
                     scale_of_experts, groups, chosen_groups});
   if (latent > 0) json.back().push_back(latent);
   if (layer.has_recurrence()) json.push_back(recurrence_json(layer.recurrence));
+  if (scaled_inputs) json.push_back("scaled_inputs");
   if (beside_dense) json.push_back("beside_dense");
+  if (chunk > 0) json.push_back({"chunk", chunk});
+  if (temperature.shift > 0) json.push_back({"shift", temperature.shift});
+  if (unit_norms) json.push_back("unit_norms");
   if (one_row) json.push_back("one_row");
   if (kv_layer) json.push_back({"kv_layer", *kv_layer});
   return json;

@@ -176,6 +176,7 @@ void Decoder::ForwardPass::set_score_options(Input& input, std::size_t layer) co
   input.sinks = model.layer(layer).sinks.view();
   input.scale = attention.score_scale();
   input.window = attention.window;
+  input.chunk = attention.chunk;
   input.softcap = attention.softcap;
 }
 

@@ -160,7 +160,11 @@ void parse_layers(const JsonCursor& root, const Architecture& row, ModelConfig& 
   parse_feed_forward(root, row, config.layer);
   if (row.recurrence != nullptr) return;  // reads layer_types itself
   const std::vector<std::size_t> windows = hf_windows(root, row, layers);
-  for (std::size_t layer = 0; layer < layers; ++layer) config.layer[layer].attention.window = windows[layer];
+  const bool chunks = row.windows == WindowRule::kChunks;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    AttentionConfig& attention = config.layer[layer].attention;
+    (chunks ? attention.chunk : attention.window) = windows[layer];
+  }
   if (row.layers != nullptr) row.layers->read(root, config);
 }
 

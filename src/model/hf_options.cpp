@@ -140,7 +140,7 @@ bool is_recurrence_key(const Architecture& row, std::string_view key) {
 bool reads(const Architecture& row, std::string_view key) {
   const ConfigKeys& keys = row.keys;
   if (!row.rope.channels_key.empty() && key == row.rope.channels_key) return true;
-  if (key == "sliding_window") return row.windows != WindowRule::kNone;
+  if (key == "sliding_window") return row.windows != WindowRule::kNone && row.windows != WindowRule::kChunks;
   if (key == "use_sliding_window") return is_switched(row.windows);
   if (key.starts_with("no_rope_layer")) return row.unrotated == UnrotatedRule::kListed;
   if (is_expert_key(row, key) || is_recurrence_key(row, key)) return true;
@@ -155,20 +155,36 @@ bool reads(const Architecture& row, std::string_view key) {
   return false;
 }
 
-/// Returns the layers with a window according to layer_types: [layer]. Empty if the key is missing.
-std::vector<bool> listed_layers(const JsonCursor& root, std::size_t layers) {
+/// Returns the layers that do not rotate according to no_rope_layers, which may be empty, or its interval: [layer].
+std::vector<bool> listed_unrotated(const JsonCursor& root, std::size_t layers) {
+  constexpr std::string_view kLayers = "no_rope_layers";
+  std::vector<bool> unrotated(layers);
+  if (!root.has(kLayers) || root.at(kLayers).array_size() == 0) {
+    const std::size_t interval = hf_count(root, "no_rope_layer_interval", kMaxLayers, 4);
+    for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = (layer + 1) % interval == 0;
+    return unrotated;
+  }
+  const JsonCursor list = root.at(kLayers);
+  if (list.array_size() < layers) list.fail("a 0 or 1 for each of " + std::to_string(layers) + " layers");
+  for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = list.at(layer).integer(0, 1) == 0;
+  return unrotated;
+}
+
+/// Returns the layers with a window or a chunk according to layer_types: [layer]. Empty if the key is missing.
+std::vector<bool> listed_layers(const JsonCursor& root, const Architecture& row, std::size_t layers) {
   if (!root.has("layer_types")) return {};
+  const std::string_view local = row.windows == WindowRule::kChunks ? "chunked_attention" : "sliding_attention";
   const JsonCursor types = root.at("layer_types");
   if (types.array_size() != layers) types.fail("one type for each of " + std::to_string(layers) + " layers");
   std::vector<bool> windowed;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const JsonCursor type = types.at(layer);
     const std::string& name = type.string();
-    if (name != "full_attention" && name != "sliding_attention") {
+    if (name != "full_attention" && name != local) {
       throw Error(ErrorCode::kUnsupported, type.place(),
-                  "found \"" + name.substr(0, 80) + "\", supported are: full_attention, sliding_attention");
+                  "found \"" + name.substr(0, 80) + "\", supported are: full_attention, " + std::string(local));
     }
-    windowed.push_back(name == "sliding_attention");
+    windowed.push_back(name == local);
   }
   return windowed;
 }
@@ -188,6 +204,11 @@ std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, 
                                std::size_t window) {
   std::vector<bool> windowed(layers, false);
   if (window == 0) return windowed;
+  if (row.windows == WindowRule::kChunks) {
+    windowed = listed_unrotated(root, layers);
+    windowed.flip();
+    return windowed;
+  }
   std::size_t first = 0, period = 0;
   const std::size_t border =
       root.has("max_window_layers") ? root.at("max_window_layers").unsigned_integer(kMaxLayers) : 28;
@@ -205,15 +226,20 @@ std::vector<bool> ruled_layers(const JsonCursor& root, const Architecture& row, 
   return windowed;
 }
 
-/// Returns the effective sliding_window; 0: none.
+/// Returns the key of the size of windows or chunks.
+std::string_view window_key(const Architecture& row) {
+  return row.windows == WindowRule::kChunks ? "attention_chunk_size" : "sliding_window";
+}
+
+/// Returns the effective size of windows or chunks; 0: none.
 std::size_t window_size(const JsonCursor& root, const Architecture& row) {
   if (row.windows == WindowRule::kNone) return 0;
   if (is_switched(row.windows)) {
     const bool used = root.has("use_sliding_window") && root.at("use_sliding_window").boolean();
     if (!used) return 0;
   }
-  if (!root.value().contains("sliding_window")) return row.keys.window_default;
-  const JsonCursor window = root.at("sliding_window");
+  if (!root.value().contains(window_key(row))) return row.keys.window_default;
+  const JsonCursor window = root.at(window_key(row));
   return window.is_null() ? 0 : static_cast<std::size_t>(window.integer(1, static_cast<std::int64_t>(kMaxContext)));
 }
 
@@ -264,7 +290,7 @@ void check_hf_options(const JsonCursor& root, const Architecture& row, std::vect
 
 std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& row, std::size_t layers) {
   const std::size_t window = window_size(root, row);
-  const std::vector<bool> listed = listed_layers(root, layers), ruled = ruled_layers(root, row, layers, window);
+  const std::vector<bool> listed = listed_layers(root, row, layers), ruled = ruled_layers(root, row, layers, window);
   const bool fixed = row.windows == WindowRule::kNone || row.windows == WindowRule::kEveryLayer ||
                      row.windows == WindowRule::kSwitched;
   if (fixed && !listed.empty() && listed != ruled) {
@@ -275,7 +301,8 @@ std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& 
   const std::vector<bool>& windowed = listed.empty() ? ruled : listed;
   std::vector<std::size_t> windows(layers, 0);
   if (std::ranges::find(windowed, true) == windowed.end()) return windows;
-  if (window == 0) root.at("layer_types").fail("full_attention only, since no sliding_window is in force");
+  if (window == 0)
+    root.at("layer_types").fail("full_attention only, since no " + std::string(window_key(row)) + " is in force");
   for (std::size_t layer = 0; layer < layers; ++layer) windows[layer] = windowed[layer] ? window : 0;
   return windows;
 }
@@ -296,14 +323,7 @@ std::vector<bool> hf_unrotated(const JsonCursor& root, const Architecture& row, 
   if (row.unrotated == UnrotatedRule::kUnlessStated)
     return std::vector<bool>(config.layers(), !root.has(kPositions) || root.at(kPositions).string() != "rope");
   if (row.unrotated != UnrotatedRule::kListed) return unrotated_by_rule(row, config, window_size(root, row) > 0);
-  if (!root.has("no_rope_layers"))
-    return unrotated_by_rule(row, config, false, hf_count(root, "no_rope_layer_interval", kMaxLayers, 4));
-  const std::size_t layers = config.layers();
-  std::vector<bool> unrotated(layers);
-  const JsonCursor list = root.at("no_rope_layers");
-  if (list.array_size() < layers) list.fail("a 0 or 1 for each of " + std::to_string(layers) + " layers");
-  for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = list.at(layer).integer(0, 1) == 0;
-  return unrotated;
+  return listed_unrotated(root, config.layers());
 }
 
 Activation hf_activation(const JsonCursor& root, const Architecture& row) {

@@ -118,6 +118,17 @@ TurnedNorm make_turned_norm(const Making& making) {
   return {make_vector(making.backend, gain), make_vector(making.backend, std::vector<float>(key.size(), 1.0F))};
 }
 
+/// Sets the norms of queries and keys that follow RoPE.
+void set_rotated_norms(const Making& making, const AttentionConfig& attention, LayerWeights& weights) {
+  if (attention.unit_norms) {
+    for (BackendTensor<float, 1>* const gain : {&weights.query_norm.gain, &weights.key_norm.gain,
+                                                &weights.turned_norm.query_gain, &weights.turned_norm.key_gain})
+      *gain = make_vector(making.backend, std::vector<float>(attention.head_dim, 1.0F));
+  } else if (making.tensors.has(TensorRole::kQueryNorm, making.layer)) {
+    weights.turned_norm = make_turned_norm(making);
+  }
+}
+
 ExpertWeights make_experts(const Making& making) {
   using enum TensorRole;
   const ModelTensors& tensors = making.tensors;
@@ -207,7 +218,7 @@ LayerWeights make_layer(const Making& making, const LayerConfig& blocks) {
   weights.key_norm = norm(kKeyNorm);
   weights.attention_output_norm = norm(kAttentionOutputNorm);
   weights.feed_forward_output_norm = norm(kFeedForwardOutputNorm);
-  if (making.arithmetic.norms_after_rope) weights.turned_norm = make_turned_norm(making);
+  if (making.arithmetic.norms_after_rope) set_rotated_norms(making, blocks.attention, weights);
   if (making.tensors.has(kSinks, making.layer))
     weights.sinks = make_vector(making.backend, making.tensors.vector(kSinks, making.layer));
   if (blocks.has_attention()) {
@@ -240,6 +251,7 @@ std::string cpu_only_part(const ModelConfig& config) {
   if (config.has_experts()) return "a mixture of experts";
   if (attention.sinks) return "attention with sinks";
   if (attention.clip > 0) return "a limit of queries, keys and values";
+  if (config.has_chunks()) return "attention within chunks";
   if (attention.temperature.scale != 0) return "a temperature of queries";
   const bool layer_norm = config.arithmetic.norm == NormKind::kLayer;
   return layer_norm && config.arithmetic.qk_norm != QkNorm::kNone ? "LayerNorm of queries and keys" : "";

@@ -9,36 +9,40 @@ void SparseBlock::add(const Operand& x, const Operand& routed, const ExpertWeigh
                       const ExpertsConfig& experts, Activation activation, const BackendView<float, 2>& sum) {
   const std::vector<ExpertTokens> chosen = route(experts, logits(routed, *weights.router), weights.router_bias);
   if (weights.latent_in != nullptr)
-    add_latent(x, chosen, weights, activation, experts.clamp, sum);
+    add_latent(x, chosen, weights, experts, activation, sum);
   else
-    add_chosen(x, chosen, weights, activation, experts.clamp, sum);
+    add_chosen(x, chosen, weights, experts, activation, sum);
   if (weights.shared.down != nullptr) add_shared(x, weights, activation, sum);
 }
 
 /// Adds the weighted outputs of the tokens' experts.
 void SparseBlock::add_chosen(const Operand& x, std::span<const ExpertTokens> chosen, const ExpertWeights& weights,
-                             Activation activation, const SwigluClamp& clamp, const BackendView<float, 2>& sum) {
+                             const ExpertsConfig& experts, Activation activation, const BackendView<float, 2>& sum) {
   for (std::size_t expert = 0; expert < chosen.size(); ++expert) {
     const ExpertTokens& tokens = chosen[expert];
     if (tokens.rows.empty()) continue;
     const BackendView<float, 2> gathered = gathered_.matrix(tokens.rows.size(), x.columns);
     backend_->gather(x, tokens.rows, 1, gathered);
+    if (experts.scaled_inputs)
+      backend_->scale_tokens(gathered.reshape<4>({1, 1, gathered.extent(0), x.columns}), tokens.weights);
     const Operand mine = x_.operand(tokens.rows.size(), x.columns);
     backend_->narrow(gathered, mine);
-    backend_->add_rows(run(mine, weights.experts[expert], activation, clamp), tokens.rows, tokens.weights, sum);
+    const BackendView<float, 2> yielded = run(mine, weights.experts[expert], activation, experts.clamp);
+    const std::vector<float> ones(experts.scaled_inputs ? tokens.rows.size() : 0, 1.0F);
+    backend_->add_rows(yielded, tokens.rows, experts.scaled_inputs ? ones : tokens.weights, sum);
   }
 }
 
 /// Like add_chosen(), with experts that read and write fewer channels.
 void SparseBlock::add_latent(const Operand& x, std::span<const ExpertTokens> chosen, const ExpertWeights& weights,
-                             Activation activation, const SwigluClamp& clamp, const BackendView<float, 2>& sum) {
+                             const ExpertsConfig& experts, Activation activation, const BackendView<float, 2>& sum) {
   const std::size_t latent = weights.latent_in->rows();
   const BackendView<float, 2> rows = latent_.matrix(x.rows, latent);
   const Operand narrow = latent_x_.operand(x.rows, latent);
   backend_->linear(x, *weights.latent_in, rows, false);
   backend_->narrow(rows, narrow);
   backend_->clear(rows);
-  add_chosen(narrow, chosen, weights, activation, clamp, rows);
+  add_chosen(narrow, chosen, weights, experts, activation, rows);
   backend_->narrow(rows, narrow);
   backend_->linear(narrow, *weights.latent_out, sum, true);
 }

@@ -28,9 +28,9 @@ class SparseBlock {
                             const SwigluClamp& clamp = {});
   std::vector<float> logits(const Operand& x, const Weight& weight);
   void add_chosen(const Operand& x, std::span<const ExpertTokens> chosen, const ExpertWeights& weights,
-                  Activation activation, const SwigluClamp& clamp, const BackendView<float, 2>& sum);
+                  const ExpertsConfig& experts, Activation activation, const BackendView<float, 2>& sum);
   void add_latent(const Operand& x, std::span<const ExpertTokens> chosen, const ExpertWeights& weights,
-                  Activation activation, const SwigluClamp& clamp, const BackendView<float, 2>& sum);
+                  const ExpertsConfig& experts, Activation activation, const BackendView<float, 2>& sum);
   void add_shared(const Operand& x, const ExpertWeights& weights, Activation activation,
                   const BackendView<float, 2>& sum);
 

@@ -100,7 +100,7 @@ void write_cache(std::ostream& out, const ModelInfo::KvCache& cache) {
                          << " in f16 and bf16\n";
   label(out, "") << "in f16 " << bytes_text(cache.bytes_per_1024_tokens.f16) << " per 1,024 tokens, "
                  << bytes_text(cache.bytes_at_context_f16) << " for the whole context";
-  if (cache.windowed_layers != 0) out << " (" << cache.windowed_layers << " layers read a sliding window)";
+  if (cache.windowed_layers != 0) out << " (" << cache.windowed_layers << " layers read a sliding window or a chunk)";
   out << '\n';
 }
 

@@ -66,12 +66,14 @@ struct PairStates {
 TEST(AttentionPairs, AreTheCovariancesOfFeaturesUnderEachQuerysWeights) {
   constexpr std::size_t kSize = PairStates::kFeatures;
   const PairStates input;
-  for (const ScoreRule& rule :
-       {ScoreRule{0.7F}, ScoreRule{0.7F, 1.5F}, ScoreRule{0.7F, 0, 3}, ScoreRule{0.7F, 0, 3, {0.5F, -1.0F}}}) {
+  for (const ScoreRule& rule : {ScoreRule{0.7F}, ScoreRule{0.7F, 1.5F}, ScoreRule{0.7F, 0, 3},
+                                ScoreRule{0.7F, 0, 3, {0.5F, -1.0F}}, ScoreRule{.scale = 0.7F, .chunk = 4}}) {
     std::vector<double> expected(PairStates::kHeads * kSize * kSize), mass(PairStates::kTokens);
     for (std::size_t head = 0; head < PairStates::kHeads; ++head)
       for (std::size_t i = 0; i < PairStates::kTokens; ++i) {
-        const std::size_t first = rule.window > 0 && i >= rule.window ? i + 1 - rule.window : 0;
+        const std::size_t first = rule.chunk > 0                        ? i - i % rule.chunk
+                                  : rule.window > 0 && i >= rule.window ? i + 1 - rule.window
+                                                                        : 0;
         std::vector<double> weights, mean(kSize);
         for (std::size_t j = first; j <= i; ++j) {
           double score = rule.scale * input.features(head, i, j).back();

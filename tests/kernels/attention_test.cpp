@@ -21,6 +21,7 @@ struct Inputs {
   std::size_t window = 0;
   float softcap = 0;
   std::vector<float> sinks = {};  // [query_head], or empty
+  std::size_t chunk = 0, first_position = 0;
 };
 
 Inputs random_inputs(const Shape& s, DType type) {
@@ -34,7 +35,9 @@ Inputs random_inputs(const Shape& s, DType type) {
           1.0F / std::sqrt(static_cast<float>(s.head_dim)),
           0,
           0,
-          {}};
+          {},
+          0,
+          0};
 }
 
 /// Returns row `key` of a kv head, i.e. token `key` of past ++ own.
@@ -61,6 +64,9 @@ std::vector<double> reference_weights(const Inputs& in, std::size_t member, std:
     const auto cap = static_cast<double>(in.softcap);
     if (cap > 0) weights[key] = cap * std::tanh(weights[key] / cap);
     if (in.window > 0 && key + in.window <= s.past + token) weights[key] = -std::numeric_limits<double>::infinity();
+    const std::size_t position = in.first_position + s.past + token;
+    if (in.chunk > 0 && (in.first_position + key) / in.chunk != position / in.chunk)
+      weights[key] = -std::numeric_limits<double>::infinity();
     largest = std::max(largest, weights[key]);
   }
   if (!in.sinks.empty()) {
@@ -97,8 +103,9 @@ std::vector<float> run(Backend& backend, const Inputs& in, std::vector<float>* m
   };
   const auto past_k = past(in.past_k), past_v = past(in.past_v);
   const OwnedOperand out(backend, s.members * s.tokens, s.query_heads * s.head_dim);
-  AttentionInput input{q.view(), k.view(),  v.view(),  {past_k.view(), past_v.view(), s.past},
-                       in.scale, in.window, in.softcap};
+  AttentionInput input{q.view(),  k.view(),  v.view(), {past_k.view(), past_v.view(), s.past},
+                       in.scale,  in.window, in.chunk, in.first_position,
+                       in.softcap};
   const BackendTensor<float, 2> received(backend, {s.kv_heads, mass == nullptr ? 0 : s.past + 1});
   input.mass = received.view();
   const auto sinks = uploaded<1>(backend, in.sinks, {in.sinks.size()});
@@ -171,6 +178,21 @@ TEST_P(Attention, ReadsTheWindowOnly) {
       expect_reference(in, run(*backend_, in), GetParam());
     }
   }
+}
+
+TEST_P(Attention, ReadsItsChunkOnly) {
+  // Chunks shorter and longer than blocks of queries and runs of keys, and one that holds everything.
+  for (const std::size_t chunk : {1, 7, 63, 256, 300, 5000})
+    for (const std::size_t first : {0, 5, 270}) {
+      for (const auto& [tokens, past] : {std::pair<std::size_t, std::size_t>{1, 300}, {5, 61}, {70, 0}, {70, 270}}) {
+        Inputs in = random_inputs({1, 6, 2, tokens, 64, past, past > 0 ? 1UL : 0UL}, GetParam());
+        in.chunk = chunk;
+        in.first_position = first;
+        SCOPED_TRACE(testing::Message() << "chunk " << chunk << ", first position " << first << ", " << past
+                                        << " past, " << tokens << " tokens");
+        expect_reference(in, run(*backend_, in), GetParam());
+      }
+    }
 }
 
 TEST_P(Attention, GivesTheMassThatEachKeyReceived) {
@@ -304,7 +326,7 @@ TEST_P(Attention, RefusesShapesThatDoNotFit) {
   const BackendTensor<float, 4> q4(*backend_, {1, 4, 2, 64});
   const BackendTensor<float, 2> mass(*backend_, {2, 2});
   const OwnedOperand out4(*backend_, 2, 256);
-  EXPECT_THROW(backend_->attention({q4.view(), k.view(), k.view(), {}, 1.0F, 0, 0, mass.view()}, out4),
+  EXPECT_THROW(backend_->attention({q4.view(), k.view(), k.view(), {}, 1.0F, 0, 0, 0, 0, mass.view()}, out4),
                Error);  // the mass of two tokens
 }
 

@@ -432,8 +432,8 @@ TEST_P(Rope, SelfAttentionSplitsRotatesAndAttends) {
   for (const auto* tensor : {&q, &k}) backend_->rope(tensor->view(), table, kFirst, RopeDirection::kForward, {});
   const OwnedOperand step_by_step(*backend_, kMembers * kTokens, kHeads * kWide),
       at_once(*backend_, kMembers * kTokens, kHeads * kWide);
-  backend_->attention({q.view(), k.view(), v.view(), {}, 0.3F, 4, 2.0F}, step_by_step);
-  backend_->self_attention({qkv.view(), kMembers, kHeads, kGroups, table, kFirst, 0.3F, 4, 2.0F}, at_once);
+  backend_->attention({q.view(), k.view(), v.view(), {}, 0.3F, 4, 0, 0, 2.0F}, step_by_step);
+  backend_->self_attention({qkv.view(), kMembers, kHeads, kGroups, table, kFirst, 0.3F, 4, 0, 2.0F}, at_once);
   EXPECT_EQ(at_once.values(), step_by_step.values());
 }
 

@@ -123,9 +123,11 @@ def partial(share):
 
 GRANITE = {"embedding_multiplier": 3.0, "attention_multiplier": 0.25, "residual_multiplier": 0.5, "logits_scaling": 2.0}
 GPT_OSS = {"head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 2, "sliding_window": WINDOW}
+LLAMA4 = {"head_dim": 16, "num_hidden_layers": 4, "intermediate_size_mlp": 40, "num_local_experts": 5,
+          "num_experts_per_tok": 2, "interleave_moe_layer_step": 2, "attention_chunk_size": WINDOW, "floor_scale": 20}
 MIXED = ["sliding_attention", "full_attention", "sliding_attention"]
 RECURRENT = ("linear_attention", "mamba", "conv")  # types of layers
-ADJACENT = ("ernie4_5", "ernie4_5_moe", "glm4", "cohere2")  # RoPE pairs are neighbouring channels
+ADJACENT = ("ernie4_5", "ernie4_5_moe", "glm4", "cohere2", "llama4_text")  # RoPE pairs are neighbouring channels
 
 
 # name: (model_type, options, architecture in GGUF or None if llama.cpp cannot express it)
@@ -252,6 +254,7 @@ COMBINATIONS = {
     "nemotron_h_latent": ("nemotron_h", {**NEMOTRON, **NEMOTRON_MOE}, None),
     "falcon_h1_default": ("falcon_h1", {**FALCON, **rope(DEFAULT)}, None),
     "falcon_h1_plain": ("falcon_h1", {**FALCON, "mamba_rms_norm": False, **rope(DEFAULT)}, None),
+    "llama4_default": ("llama4_text", {**LLAMA4, **rope(LLAMA3, 5e5)}, None),
     "qwen3_moe_step": ("qwen3_moe", {**QWEN_MOE, "head_dim": 16, "decoder_sparse_step": 2, **rope(YARN)}, None),
 }
 
@@ -287,7 +290,8 @@ GOLDEN = {"olmoe": "olmoe_clip", "phi_qk_layernorm": "phi_qk_layernorm", "stable
           "lfm2": "lfm2_default", "lfm2_moe": "lfm2_moe_default", "granitemoehybrid": "granitemoehybrid_default",
           "nemotron_h": "nemotron_h_latent", "falcon_h1": "falcon_h1_default",
           "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense",
-          "phi_tied": "phi_tied", "ernie4_5_moe": "ernie4_5_moe_bias"}
+          "phi_tied": "phi_tied", "ernie4_5_moe": "ernie4_5_moe_bias",
+          "llama4": "llama4_default"}
 
 
 def formula(name, shape, kind):
@@ -340,7 +344,7 @@ def stored_tensors(model):
             for part, stored in (("experts.gate_up_proj", "input_linear.weight"),
                                  ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):
                 name = name.replace("block_sparse_moe." + part, "block_sparse_moe." + stored)
-        if ".experts." in name and kind not in ("gpt_oss", "gemma4_text", "qwen3_5_moe"):  # one tensor for all experts
+        if ".experts." in name and kind not in ("gpt_oss", "gemma4_text", "qwen3_5_moe", "llama4_text"):  # one tensor for all experts
             yield from expert_parts(name, parameter, kind)
         else:
             yield name, parameter
@@ -368,7 +372,7 @@ def tokens():
 
 
 def rotating_layers(config):
-    if config.model_type == "smollm3":
+    if config.model_type in ("smollm3", "llama4_text"):
         return [layer for layer, rotates in enumerate(config.no_rope_layers) if rotates]
     if config.model_type in ("exaone4", "cohere2"):
         return [layer for layer, kind in enumerate(config.layer_types) if kind == "sliding_attention"]
@@ -428,12 +432,20 @@ def run(model, ids):
         calls.append((states[0].transpose(0, 1).clone(), rotated[0].transpose(0, 1)))
         return rotated
 
+    def recording_complex(q, k, *arguments, **options):
+        rotated = complex_rope(q, k, *arguments, **options)
+        post = rotated[1] / torch.sqrt(rotated[1].square().mean(-1, keepdim=True) + model.config.rms_norm_eps)
+        keys.append(tuple(in_halves(each.transpose(1, 2), each) for each in (k, post)))
+        return rotated
+
     calls, by_one = [], model.config.model_type == "gemma4_text"
+    complex_rope = getattr(module, "apply_rotary_emb", None)  # of states [member, token, head, channel]
+    module.apply_rotary_emb = recording_complex
     module.apply_rotary_pos_emb = recording_one if by_one else recording
     try:
         logits = model(torch.tensor([ids]), use_cache=False).logits[0].float()
     finally:
-        module.apply_rotary_pos_emb = plain
+        module.apply_rotary_pos_emb, module.apply_rotary_emb = plain, complex_rope
     if by_one:  # queries, then keys, of each layer with keys; then queries of the others
         keys = calls[1:2 * len(rotating_layers(model.config)):2]
     assert len(keys) == len(rotating_layers(model.config.get_text_config()))

@@ -92,7 +92,11 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
   own.first_chunk = past.all_chunks();
   const std::size_t step = cpu::AttentionBlock::block_tokens(group, tokens), units = members * kv_heads;
   const cpu::AttentionBlock block(*products_, layout, group, step, tokens,
-                                  {.scale = input.scale, .softcap = input.softcap, .window = input.window});
+                                  {.scale = input.scale,
+                                   .softcap = input.softcap,
+                                   .window = input.window,
+                                   .chunk = input.chunk,
+                                   .first_position = input.first_position});
   reserve_scratch(
       std::max(block.scratch_bytes(), (StatesLayout::kChunk * head_dim + 2 * past.read_floats()) * sizeof(float)));
   packed_states_.reserve((own.first_chunk + own.all_chunks()) * layout.chunk_bytes());

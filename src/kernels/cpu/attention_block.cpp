@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/attention_ops.h"
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/simd/loops.h"
 
@@ -47,7 +48,9 @@ AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout
       scale_((rule.softcap > 0 ? rule.softcap : rule.scale) * 0x1.715476p0F),
       inverse_cap_(rule.softcap > 0 ? rule.scale / rule.softcap : 0),
       sink_scale_(1 / (rule.softcap > 0 ? rule.softcap : rule.scale)),
-      window_(rule.window) {
+      window_(rule.window),
+      chunk_(rule.chunk),
+      first_position_(rule.first_position) {
   const std::size_t last = total_tokens % tokens == 0 ? tokens : total_tokens % tokens;
   last_height_ = round_up(last, kHeightStep);
   for (std::size_t width = StatesLayout::kWidthStep; width <= StatesLayout::kChunk; width += StatesLayout::kWidthStep) {
@@ -123,8 +126,8 @@ void AttentionBlock::gather(const QueryBlock& block, const Rows& rows) const noe
 }
 
 /// Returns true if even the block's first query does not read the run's last key.
-bool AttentionBlock::outside_window(const QueryBlock& block, const KeyRun& run) const noexcept {
-  return window_ > 0 && run.position + run.count + window_ <= block.position + 1;
+bool AttentionBlock::is_unread(const QueryBlock& block, const KeyRun& run) const noexcept {
+  return run.position + run.count <= oldest_row(block.position, window_, chunk_, first_position_);
 }
 
 /// Returns the input of the online softmax for this block's scores against `run`.
@@ -141,6 +144,9 @@ ScoreTile AttentionBlock::tile_of(const QueryBlock& block, const KeyRun& run, st
           .p = rows.p,
           .first_begin = window_ > 0 ? offset(block.position + 1, window_ + run.position) : kFarBefore,
           .first_end = run.causal ? offset(block.first_token + 1, run.first_token) : offset(run.count, 0),
+          .chunk = chunk_,
+          .token_position = first_position_ + block.position,
+          .key_position = first_position_ + run.position,
           .count = std::min(run.count, width),  // `width` limits only unused rows beyond the last token
           .scale = scale_,
           .inverse_cap = inverse_cap_,
@@ -210,7 +216,7 @@ bool AttentionBlock::run(const QueryBlock& block, const std::vector<KeyRun>& run
   const std::size_t end = block.first_token + block.tokens;
   bool done = true, first = true;
   for (const KeyRun& run : runs) {
-    if (outside_window(block, run)) continue;
+    if (is_unread(block, run)) continue;
     if (run.causal && run.first_token >= end) break;
     const std::size_t needed = run.causal ? std::min(run.count, end - run.first_token) : run.count;
     const Products& chosen = products(block.tokens != tokens_, round_up(needed, StatesLayout::kWidthStep));

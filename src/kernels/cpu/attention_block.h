@@ -33,8 +33,10 @@ struct QueryBlock {
 /// The transformation of q·k before the softmax, as in AttentionInput.
 struct ScoreRule {
   float scale;
-  float softcap;       // 0: none
-  std::size_t window;  // 0: none
+  float softcap;               // 0: none
+  std::size_t window;          // 0: none
+  std::size_t chunk;           // 0: none
+  std::size_t first_position;  // of the oldest key, with chunks
 };
 
 /// Attention of blocks of queries over runs of keys by an online softmax. The running maximum, sum and mix of each
@@ -69,7 +71,7 @@ class AttentionBlock {
   template <class T>
   void gather(const QueryBlock& block, const Rows& rows) const noexcept;
   void begin(const QueryBlock& block, const Rows& rows) const noexcept;
-  bool outside_window(const QueryBlock& block, const KeyRun& run) const noexcept;
+  bool is_unread(const QueryBlock& block, const KeyRun& run) const noexcept;
   ScoreTile tile_of(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
   void rescale_mix(const Rows& rows) const noexcept;
   void finish(const QueryBlock& block, const Rows& rows) const noexcept;
@@ -82,7 +84,7 @@ class AttentionBlock {
   float scale_;                                        // includes log2(e), because weights are powers of 2, and a cap
   float inverse_cap_;                                  // scores are tanh(q·k · inverse_cap_); 0: no cap
   float sink_scale_;                                   // of sinks, to logits before `scale_`
-  std::size_t window_;
+  std::size_t window_, chunk_, first_position_;
   std::vector<Products> products_[2];  // [last block][width / kWidthStep − 1]
 };
 

@@ -74,7 +74,7 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
   std::size_t begin[kMaxQueryRows], end[kMaxQueryRows];
   for (std::size_t r = 0; r < l.rows; ++r) {
     const std::size_t token = r % l.tokens, position = l.past + token, from = own ? l.past : first;
-    const std::size_t oldest = in.window > 0 && position + 1 > in.window ? position + 1 - in.window : 0;
+    const std::size_t oldest = oldest_row(position, in.window, in.chunk, in.first_position);
     begin[r] = std::min(keys, oldest > from ? oldest - from : 0);
     end[r] = own ? token + 1 : keys;
   }

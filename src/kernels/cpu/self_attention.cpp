@@ -20,6 +20,8 @@ void CpuBackend::self_attention(const SelfAttentionInput& input, Operand out) {
              .v = v,
              .scale = input.scale,
              .window = input.window,
+             .chunk = input.chunk,
+             .first_position = input.first_position,
              .softcap = input.softcap,
              .sinks = input.sinks},
             out);

@@ -42,13 +42,20 @@ std::size_t key(std::ptrdiff_t first, std::size_t token, std::size_t count) {
   return at <= 0 ? 0 : (static_cast<std::size_t>(at) < count ? static_cast<std::size_t>(at) : count);
 }
 
-/// Caps a row's scores. Keys before the row's window get the score −∞.
+/// Returns the first key that a token reads.
+std::size_t first_key(const ScoreTile& tile, std::size_t token) {
+  if (tile.chunk == 0) return key(tile.first_begin, token, tile.count);
+  const std::size_t oldest = (tile.token_position + token) / tile.chunk * tile.chunk;
+  return key(static_cast<std::ptrdiff_t>(oldest) - static_cast<std::ptrdiff_t>(tile.key_position), 0, tile.count);
+}
+
+/// Caps a row's scores. Keys before those that the row reads get the score −∞.
 void reshape(const ScoreTile& tile, std::size_t row) {
   float* scores = tile.scores + row * tile.width;
   if (tile.inverse_cap > 0)
     for (std::size_t at = 0; at < tile.width; at += kLanes)
       store(scores + at, tanh(load(scores + at) * tile.inverse_cap));
-  const std::size_t begin = key(tile.first_begin, row % tile.height, tile.count);
+  const std::size_t begin = first_key(tile, row % tile.height);
   for (std::size_t at = 0; at < begin; ++at) scores[at] = kNothing;
 }
 

@@ -1,0 +1,136 @@
+#include <string>
+
+#include "model/families/experts.h"
+#include "model/families/families.h"
+#include "model/families/tensors.h"
+#include "model/hf_options.h"
+#include "model/parsed_config.h"
+
+namespace kvs::inline model {
+
+namespace {
+
+using namespace tensors;
+using B = BiasGroup;
+
+constexpr auto kLlama4Attention = pre_norm_attention(B::kAttention, B::kAttention);
+
+constexpr std::array kLlama4FeedForward{
+    kMiddleNorm, TensorSpec{kGate, "model.layers.{}.feed_forward.gate_proj", "blk.{}.ffn_gate", kFeedForward, kModel},
+    TensorSpec{kUp, "model.layers.{}.feed_forward.up_proj", "blk.{}.ffn_up", kFeedForward, kModel},
+    TensorSpec{kDown, "model.layers.{}.feed_forward.down_proj", "blk.{}.ffn_down", kModel, kFeedForward}};
+
+constexpr std::array kLlama4Router{kMiddleNorm, router("model.layers.{}.feed_forward.router"),
+                                   TensorSpec{kSharedGate, "model.layers.{}.feed_forward.shared_expert.gate_proj",
+                                              "blk.{}.ffn_gate_shexp", kSharedWidth, kModel},
+                                   TensorSpec{kSharedUp, "model.layers.{}.feed_forward.shared_expert.up_proj",
+                                              "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
+                                   TensorSpec{kSharedDown, "model.layers.{}.feed_forward.shared_expert.down_proj",
+                                              "blk.{}.ffn_down_shexp", kModel, kSharedWidth}};
+
+/// A tensor that holds all experts, transposed in Hugging Face files: [expert, input, output].
+constexpr TensorSpec transposed(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
+                                TensorAxis columns) {
+  TensorSpec spec = of_all_experts(role, hf, gguf, rows, columns);
+  spec.hf_transposed = true;
+  return spec;
+}
+constexpr std::string_view kLlama4GateUp = "model.layers.{}.feed_forward.experts.gate_up_proj";
+constexpr auto kLlama4Stacked =
+    join(kLlama4Router, std::array{transposed(kExpertGate, kLlama4GateUp, "blk.{}.ffn_gate_exps", kExpertWidth, kModel),
+                                   transposed(kExpertUp, kLlama4GateUp, "blk.{}.ffn_up_exps", kExpertWidth, kModel),
+                                   transposed(kExpertDown, "model.layers.{}.feed_forward.experts.down_proj",
+                                              "blk.{}.ffn_down_exps", kModel, kExpertWidth)});
+// Quantised checkpoints have a tensor for each expert.
+constexpr auto kLlama4Experts = join(kLlama4Router, experts("model.layers.{}.feed_forward.experts.{}.gate_proj",
+                                                            "model.layers.{}.feed_forward.experts.{}.up_proj",
+                                                            "model.layers.{}.feed_forward.experts.{}.down_proj"));
+
+constexpr std::array<std::string_view, 8> kLlama4ExpertKeys{
+    "num_local_experts",    "num_experts_per_tok",  "interleave_moe_layer_step", "moe_layers",
+    "output_router_logits", "router_aux_loss_coef", "router_jitter_noise",       "for_llm_compressor"};
+
+/// Sets the layers with experts that the config lists.
+void read_listed_layers(const JsonCursor& list, std::vector<bool>& sparse) {
+  sparse.assign(sparse.size(), false);
+  for (std::size_t n = 0; n < list.array_size(); ++n) {
+    const std::uint64_t layer = list.at(n).unsigned_integer(kMaxLayers);
+    if (layer < sparse.size()) sparse[layer] = true;  // Transformers ignores other numbers
+  }
+}
+
+ExpertLayers read_llama4_experts(const JsonCursor& root, std::size_t layers) {
+  ExpertLayers all = read_experts(root, layers,
+                                  {.count = {"num_local_experts", ""},
+                                   .width = "intermediate_size",
+                                   .shared_width = "intermediate_size",
+                                   .step = "interleave_moe_layer_step",
+                                   .scores = ExpertsConfig::Scores::kSigmoid,
+                                   .count_default = 16,
+                                   .chosen_default = 1,
+                                   .width_default = 8192,
+                                   .shared_width_default = 8192});
+  if (root.has("moe_layers")) read_listed_layers(root.at("moe_layers"), all.sparse);
+  all.experts.normalised = false;
+  all.experts.scaled_inputs = true;
+  return all;
+}
+
+constexpr std::array<std::string_view, 4> kLlama4LayerKeys{"attention_chunk_size", "attn_temperature_tuning",
+                                                           "attn_scale", "floor_scale"};
+
+/// Returns a switch, which old configs state as a number.
+bool is_on(const JsonCursor& root, std::string_view key) {
+  if (!root.has(key)) return true;
+  const JsonCursor stated = root.at(key);
+  return stated.value().is_number() ? stated.real() != 0 : stated.boolean();
+}
+
+/// Layers that rotate normalise queries and keys; the others have a temperature of queries.
+void read_llama4_layers(const JsonCursor& root, ModelConfig& config) {
+  const std::vector<bool> unrotated = hf_unrotated(root, kLlama4, config);
+  const bool norms = is_on(root, "use_qk_norm"), tuned = is_on(root, "attn_temperature_tuning");
+  const double scale = root.has("attn_scale") ? root.at("attn_scale").real() : 0.1;
+  const std::size_t length = hf_count(root, "floor_scale", kMaxContext, 8192);
+  for (std::size_t layer = 0; layer < config.layers(); ++layer) {
+    AttentionConfig& attention = config.layer[layer].attention;
+    attention.unit_norms = norms && !unrotated[layer];
+    if (tuned && unrotated[layer]) attention.temperature = {static_cast<float>(scale), length, 1};
+  }
+}
+
+constexpr ExpertRules kLlama4ExpertRules{
+    .read = read_llama4_experts, .keys = kLlama4ExpertKeys, .tensors = kLlama4Experts, .stacked = kLlama4Stacked};
+constexpr LayerRules kLlama4LayerRules{.read = read_llama4_layers, .keys = kLlama4LayerKeys};
+
+}  // namespace
+
+constexpr Architecture kLlama4{.name = "llama4",
+                               .hf_class = "Llama4ForCausalLM",
+                               .hf_base_class = "Llama4TextModel",
+                               .model_type = "llama4_text",
+                               .model_tensors = kModelTensors,
+                               .attention_tensors = kLlama4Attention,
+                               .feed_forward_tensors = kLlama4FeedForward,
+                               .arithmetic = {.qk_norm = QkNorm::kHead, .norms_after_rope = true},
+                               .windows = WindowRule::kChunks,
+                               .unrotated = UnrotatedRule::kListed,
+                               .gguf_interleaved = true,
+                               .hf_interleaved = true,
+                               .experts = &kLlama4ExpertRules,
+                               .layers = &kLlama4LayerRules,
+                               .keys = {.norm_epsilon_default = 1e-5F,
+                                        .attention_bias = "attention_bias",
+                                        .qk_norm = "use_qk_norm",
+                                        .qk_norm_default = true,
+                                        .d_ff = "intermediate_size_mlp",
+                                        .d_ff_default = 16384,
+                                        .head_dim_default = 128,
+                                        .kv_heads_default = 8,
+                                        .query_heads_default = 40,
+                                        .vocabulary_default = 202048,
+                                        .context_default = 131072,
+                                        .window_default = 8192},
+                               .rope = {.theta = 5e5}};
+
+}  // namespace kvs::inline model
