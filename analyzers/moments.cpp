@@ -153,6 +153,7 @@ void MomentSource::add_queries(const DocumentStates& states, LayerMoments& momen
   const std::size_t chunks = rope(states.layer).cosine.extent(1), head_dim = shape_.head_dim;
   const std::vector<float> host = download(backend(), states[StateKind::kQPre]);
   const std::size_t query_heads = states[StateKind::kQPre].extent(0), group = query_heads / shape_.kv_heads;
+  std::vector<double> sums(moments.queries.size());  // of the document alone: a KV head has several query heads
   for (std::size_t query = 0; query < query_heads; ++query) {
     const float* const first = host.data() + (query * shape_.tokens + shape_.first_token) * head_dim;
     const Eigen::RowVectorXd energy =
@@ -161,13 +162,14 @@ void MomentSource::add_queries(const DocumentStates& states, LayerMoments& momen
             .cast<double>()
             .colwise()
             .squaredNorm();
-    double* const to = moments.queries.data() + query / group * head_dim;
+    double* const to = sums.data() + query / group * head_dim;
     for (std::size_t channel = 0; channel < head_dim; ++channel) {
       const bool turns = channel < 2 * chunks;
       const std::size_t other = !turns ? channel : channel < chunks ? channel + chunks : channel - chunks;
       to[channel] += 0.5 * (energy(to_index(channel)) + energy(to_index(other)));
     }
   }
+  std::ranges::transform(moments.queries, sums, moments.queries.begin(), std::plus());
 }
 
 std::vector<std::span<const double>> MomentSource::sums() const {

@@ -57,7 +57,8 @@ class MomentSource final : public StateSource {
   std::size_t tokens() const noexcept override { return inner_->tokens(); }
   Backend& backend() const noexcept override { return inner_->backend(); }
   RopeTable rope(std::size_t layer) const override { return inner_->rope(layer); }
-  /// Adds each layer after `sink` has received it. If anything throws, the sums hold a part of the document.
+  /// Adds each layer after `sink` has received it. Visits may run in turns (turns/turns.h). If anything throws, the
+  /// sums hold a part of the document.
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 
   const MomentShape& shape() const noexcept { return shape_; }

@@ -11,7 +11,7 @@
 namespace kvs::inline analyzers {
 namespace {
 
-void add_values(std::vector<double>& to, const std::vector<double>& values) {
+void add_values(std::span<double> to, std::span<const double> values) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += values[i];
 }
 
@@ -57,8 +57,8 @@ SpectrumAccumulator::SpectrumAccumulator(SpectralOps& ops, Settings settings, st
   for (const std::size_t layer : settings_.layers)
     channels_before_.push_back(channels_before_.back() + settings_.kv_heads.of(layer) * settings_.head_dim.of(layer));
   for (const StateKind state : settings_.states) {
-    power_[state] = document_[state] = PowerTable(heads, bins);
-    without_sinks_[state] = document_without_[state] = PowerTable(heads, bins_without);
+    power_[state] = PowerTable(heads, bins);
+    without_sinks_[state] = PowerTable(heads, bins_without);
     constant_[state].assign(channels_before_.back(), 1.0);
   }
 }
@@ -69,29 +69,19 @@ bool SpectrumAccumulator::add_document(StateSource& source, std::size_t document
   }
   const StateNeeds needs{.layers = settings_.layers, .states = settings_.states};
   std::size_t visited = 0;
-  const auto constant_before = constant_;
-  try {
-    source.visit(document, needs, [&](const DocumentStates& states) {
-      check_interrupt();
-      const auto at = std::lower_bound(settings_.layers.begin(), settings_.layers.end(), states.layer);
-      if (at == settings_.layers.end() || *at != states.layer) return;
-      const auto layer = static_cast<std::size_t>(at - settings_.layers.begin());
-      for (const StateKind state : settings_.states) add_state(states, state, layer, source.backend());
-      ++visited;
-    });
-    if (visited == 0 && !settings_.layers.empty()) return false;
-    if (visited != settings_.layers.size()) {
-      throw Error(
-          ErrorCode::kInternal, "spectrum",
-          "the source gave " + std::to_string(visited) + " of " + std::to_string(settings_.layers.size()) + " layers");
-    }
-  } catch (...) {
-    constant_ = constant_before;
-    throw;
-  }
-  for (const StateKind state : settings_.states) {
-    add_values(power_[state].values, document_[state].values);
-    add_values(without_sinks_[state].values, document_without_[state].values);
+  source.visit(document, needs, [&](const DocumentStates& states) {
+    check_interrupt();
+    const auto at = std::lower_bound(settings_.layers.begin(), settings_.layers.end(), states.layer);
+    if (at == settings_.layers.end() || *at != states.layer) return;
+    const auto layer = static_cast<std::size_t>(at - settings_.layers.begin());
+    for (const StateKind state : settings_.states) add_state(states, state, layer, source.backend());
+    ++visited;
+  });
+  if (visited == 0 && !settings_.layers.empty()) return false;
+  if (visited != settings_.layers.size()) {
+    throw Error(
+        ErrorCode::kInternal, "spectrum",
+        "the source gave " + std::to_string(visited) + " of " + std::to_string(settings_.layers.size()) + " layers");
   }
   ++documents_.front();
   return true;
@@ -104,22 +94,24 @@ void SpectrumAccumulator::add_state(const DocumentStates& states, StateKind stat
   if (view.shape() != std::array<std::size_t, 3>{kv_heads, tokens_, head_dim}) {
     throw Error(ErrorCode::kInternal, "spectrum", std::string(name_of(state)) + " does not have the model's shape");
   }
-  const auto power_of = [&](PowerTable& table, std::size_t first_token) {
-    const std::span<double> rows = table.rows(layer);
-    ops_->power(view, settings_.transform, first_token, rows);
-    const auto bad = std::find_if(rows.begin(), rows.end(), [](double value) { return !std::isfinite(value); });
-    if (bad != rows.end()) {
-      const auto head = static_cast<std::size_t>(bad - rows.begin()) / table.bins;
+  std::vector<double> power;
+  const auto add_power = [&](PowerTable& table, std::size_t first_token) {
+    power.resize(table.rows(layer).size());
+    ops_->power(view, settings_.transform, first_token, power);
+    const auto bad = std::ranges::find_if_not(power, [](double value) { return std::isfinite(value); });
+    if (bad != power.end()) {
+      const auto head = static_cast<std::size_t>(bad - power.begin()) / table.bins;
       throw Error(ErrorCode::kData, "document " + std::to_string(states.document),
                   std::string(name_of(state)) + " of layer " + std::to_string(states.layer) + ", head " +
                       std::to_string(head) + " has NaN, infinity or a square above the range of numbers");
     }
+    add_values(table.rows(layer), power);
   };
-  power_of(document_[state], 0);
+  add_power(power_[state], 0);
   if (settings_.sinks == 0) {
-    std::ranges::copy(document_[state].rows(layer), document_without_[state].rows(layer).begin());
+    add_values(without_sinks_[state].rows(layer), power);
   } else {
-    power_of(document_without_[state], settings_.sinks);
+    add_power(without_sinks_[state], settings_.sinks);
   }
   note_constant_channels(view, state, layer, device);
 }
@@ -158,6 +150,12 @@ std::vector<std::span<const double>> SpectrumAccumulator::sums() const {
     all.insert(all.end(), {power_[state].values, without_sinks_[state].values, constant_[state]});
   }
   return all;
+}
+
+std::size_t SpectrumAccumulator::bytes() const {
+  std::size_t values = 0;
+  for (const std::span<const double> table : sums()) values += table.size();
+  return values * sizeof(double);
 }
 
 void SpectrumAccumulator::check_sizes(std::span<const std::vector<double>> sums) {

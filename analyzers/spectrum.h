@@ -82,7 +82,8 @@ class SpectrumAccumulator {
   /// @throws Error kUsage if `tokens` does not exceed the sinks.
   SpectrumAccumulator(SpectralOps& ops, Settings settings, std::size_t tokens);
 
-  /// Adds one document of `source`. Nothing is added if this throws.
+  /// Adds one document of `source`, layer by layer. Calls may run in turns (turns/turns.h). If a call throws, the sums
+  /// hold a part of its document.
   /// @return false if the source leaves out this document because it is damaged; it is not counted
   /// @throws Error kData naming document, layer, head and state if a state is not finite; Interrupted between layers.
   bool add_document(StateSource& source, std::size_t document);
@@ -91,6 +92,8 @@ class SpectrumAccumulator {
   std::size_t documents() const noexcept { return static_cast<std::size_t>(documents_.front()); }
   /// Returns everything that add_document() changes, for a checkpoint: one span per table.
   std::vector<std::span<const double>> sums() const;
+  /// Bytes of the sums.
+  std::size_t bytes() const;
   /// Continues from the result of sums(). @throws Error kInput if the sizes differ.
   void restore(std::span<const std::vector<double>> sums);
   /// Moves the sums out. The object must not be used afterwards.
@@ -110,11 +113,10 @@ class SpectrumAccumulator {
   SpectralOps* ops_;
   Settings settings_;
   std::size_t tokens_;
-  std::vector<double> documents_{0.0};               // one number, stored as a table in checkpoints
-  ByState<PowerTable> power_, without_sinks_;        // sums over documents
-  ByState<PowerTable> document_, document_without_;  // of the current document
-  ByState<std::vector<double>> constant_;            // [layer][head, channel]: 1 while constant, 0 once it has varied
-  std::vector<std::size_t> channels_before_;         // [layer + 1] channels of all heads of the layers before it
+  std::vector<double> documents_{0.0};         // one number, stored as a table in checkpoints
+  ByState<PowerTable> power_, without_sinks_;  // sums over documents
+  ByState<std::vector<double>> constant_;      // [layer][head, channel]: 1 while constant, 0 once it has varied
+  std::vector<std::size_t> channels_before_;   // [layer + 1] channels of all heads of the layers before it
 };
 
 }  // namespace kvs::inline analyzers

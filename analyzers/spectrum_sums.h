@@ -16,6 +16,10 @@ struct SpectrumSums {
   SpectrumAccumulator spectrum;
   std::unique_ptr<MomentSource> moments;
 
+  /// Adds one document of the source that `moments` has, if they are taken, else of `source`.
+  void add_document(StateSource& source, std::size_t document) {
+    spectrum.add_document(moments != nullptr ? *moments : source, document);
+  }
   std::vector<std::span<const double>> all() const {
     std::vector<std::span<const double>> sums = spectrum.sums();
     if (moments != nullptr) std::ranges::copy(moments->sums(), std::back_inserter(sums));

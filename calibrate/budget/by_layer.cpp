@@ -32,7 +32,7 @@ Spectrum shared_spectrum(StateSource& states, SpectrumAccumulator::Settings sett
   const auto empty = [&] { return SpectrumAccumulator(*ops, settings, states.tokens()); };
   SpectrumAccumulator sums = empty();
   ranks.share(
-      {.last = documents},
+      {.last = documents, .together = states.visits_together(sums.bytes())},
       [&](std::size_t n) {
         note_document(n);
         SpectrumAccumulator document = empty();

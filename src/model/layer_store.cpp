@@ -83,6 +83,7 @@ LayerWeights LayerStore::load_whole(std::size_t layer) {
 
 void LayerStore::load_ahead(std::size_t layer) {
   next_layer_ = layer;
+  ++placement_.layers_read;
   next_ = std::async(std::launch::async, [this, layer, threads = omp_get_max_threads()] {
     omp_set_num_threads(threads);  // a new thread takes the number of threads from the environment only
     return load_whole(layer);
@@ -97,7 +98,11 @@ void LayerStore::turn_to(std::size_t layer) {
     if (next_layer_ == layer) ready = std::move(loaded);
   }
   current_.reset();
-  current_ = ready ? std::move(ready) : std::optional(load_whole(layer));
+  if (!ready) {
+    ++placement_.layers_read;
+    ready = load_whole(layer);
+  }
+  current_ = std::move(ready);
   current_layer_ = layer;
   if (ahead_) load_ahead(layer + 1 < layers_ ? layer + 1 : layers_ - placement_.streamed_layers);
 }

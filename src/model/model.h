@@ -105,6 +105,7 @@ struct WeightPlacement {
   std::size_t streamed_layers = 0;  // the last ones
   std::size_t layer_bytes = 0;
   double seconds_per_layer = 0;  // to load the first one
+  std::size_t layers_read = 0;   // streamed layers read so far, the same layer again for each pass or group of passes
 
   /// Minimum time that streaming adds to a pass if loading is slower than computing.
   double seconds_per_pass() const noexcept { return static_cast<double>(streamed_layers) * seconds_per_layer; }

@@ -35,11 +35,9 @@ class OneProcess final : public Ranks {
   static void compute(const Units& units, const Start& start, const Use& use) {
     const std::size_t together = std::max<std::size_t>(units.together, 1);
     std::vector<PendingResult> results(together);
-    for (std::size_t first = units.first; first < units.last; first += together) {
-      run_in_turns(
-          std::min(together, units.last - first), [&](std::size_t n) { results[n] = start(first + n); },
-          [&](std::size_t n) { use(first + n, results[n]); });
-    }
+    run_in_groups(
+        units.first, units.last, together, [&](std::size_t unit) { results[unit % together] = start(unit); },
+        [&](std::size_t unit) { use(unit, results[unit % together]); });
   }
 };
 

@@ -17,6 +17,7 @@ class InMemorySource final : public StateSource {
   std::size_t tokens() const noexcept override { return inner_->tokens(); }
   Backend& backend() const noexcept override { return inner_->backend(); }
   RopeTable rope(std::size_t layer) const override { return inner_->rope(layer); }
+  std::size_t visits_together(std::size_t kept) const override { return inner_->visits_together(kept); }
   /// @throws Error kInternal if anything but q_pre and k_pre is needed.
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "model/passes_together.h"
 
 namespace kvs::inline states {
 
@@ -65,6 +66,10 @@ LiveSource::LiveSource(Decoder& decoder, std::vector<std::vector<std::int32_t>> 
       throw Error(ErrorCode::kInternal, "LiveSource", "documents must have the same number of tokens");
     }
   }
+}
+
+std::size_t LiveSource::visits_together(std::size_t kept) const {
+  return passes_together(decoder_->model(), tokens(), kept);
 }
 
 void LiveSource::visit(std::size_t document, const StateNeeds& needs, const Sink& sink) {

@@ -18,6 +18,7 @@ class LiveSource final : public StateSource {
   std::size_t tokens() const noexcept override { return documents_.front().size(); }
   Backend& backend() const noexcept override { return decoder_->model().backend(); }
   RopeTable rope(std::size_t layer) const override { return decoder_->model().rope(layer, tokens()); }
+  std::size_t visits_together(std::size_t kept) const override;
   void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) override;
 
  private:

@@ -35,7 +35,16 @@ class StateSource {
   virtual Backend& backend() const noexcept = 0;
   /// Returns the RoPE of a layer for positions 0 … tokens − 1. Valid until the next call for another layer.
   virtual RopeTable rope(std::size_t layer) const = 0;
+  /// Returns the number of visits that run in turns (turns/turns.h), so that they share what the source reads for each
+  /// of them: the streamed layers of a live model. 1: visits share nothing.
+  /// @param kept  bytes that the caller keeps for each visit until it ends
+  virtual std::size_t visits_together(std::size_t kept) const {
+    (void)kept;
+    return 1;
+  }
   /// Calls `sink` for every needed layer of `document`, in ascending order. The views are valid during the call only.
+  /// Visits in turns give way to each other between layers, never within `sink`: every layer gets the documents in
+  /// their order.
   virtual void visit(std::size_t document, const StateNeeds& needs, const Sink& sink) = 0;
 };
 

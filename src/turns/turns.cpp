@@ -195,6 +195,14 @@ void run_in_turns(std::size_t count, const std::function<void(std::size_t)>& wor
   }
 }
 
+void run_in_groups(std::size_t first, std::size_t last, std::size_t together,
+                   const std::function<void(std::size_t)>& work, const std::function<void(std::size_t)>& ended) {
+  for (; first < last; first += std::min(together, last - first))
+    run_in_turns(
+        std::min(together, last - first), [&](std::size_t n) { work(first + n); },
+        [&](std::size_t n) { ended(first + n); });
+}
+
 void wait_for_place(const void* resource, std::size_t place) {
   if (turns_of_thread != nullptr) turns_of_thread->wait_for({resource, place});
 }

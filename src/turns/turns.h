@@ -16,6 +16,10 @@ namespace kvs::inline turns {
 void run_in_turns(std::size_t count, const std::function<void(std::size_t)>& work,
                   const std::function<void(std::size_t)>& ended);
 
+/// Like run_in_turns() for the calls first … last − 1, of which at most `together` (≥ 1) have begun and not ended.
+void run_in_groups(std::size_t first, std::size_t last, std::size_t together,
+                   const std::function<void(std::size_t)>& work, const std::function<void(std::size_t)>& ended);
+
 /// Waits until no other call can go on at the current place, and `place` of `resource` is the next one of those that
 /// calls wait for: the lowest place above the current one, else the lowest. Returns at once outside run_in_turns().
 void wait_for_place(const void* resource, std::size_t place);

@@ -1,13 +1,18 @@
 #include "states/live_source.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/model/golden_model.h"
+#include "turns/turns.h"
 
 namespace kvs::test {
 namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
 
 using States = std::vector<float>;
 
@@ -76,6 +81,29 @@ TEST_F(LiveSourceTest, LeavesOutWhatIsNotNeeded) {
 TEST_F(LiveSourceTest, RefusesDocumentsOfDifferentLengths) {
   EXPECT_THROW(LiveSource(*tiny_.decoder, {{1, 2, 3}, {1, 2}}), Error);
   EXPECT_THROW(LiveSource(*tiny_.decoder, {}), Error);
+}
+
+TEST_F(LiveSourceTest, VisitsInTurnsReadAStreamedLayerOnce) {
+  const std::size_t layer = tiny_.model->layer(0).bytes();
+  const Model streamed(*tiny_.source, *tiny_.backend, {}, tiny_.model->head().bytes() + layer);
+  Decoder decoder(streamed);
+  LiveSource source(decoder, {document_, other_, document_}), whole(*tiny_.decoder, {document_});
+  EXPECT_EQ(whole.visits_together(0), 1U);
+  EXPECT_EQ(source.visits_together(SIZE_MAX / 4), 1U) << "more would not fit";
+  ASSERT_GT(source.visits_together(0), 2U);
+  std::vector<std::pair<std::size_t, std::size_t>> seen;  // (layer, document)
+  run_in_turns(
+      3,
+      [&](std::size_t n) {
+        source.visit(n, {.layers = {0, 1}, .states = {StateKind::kKPre}}, [&](const DocumentStates& states) {
+          seen.emplace_back(states.layer, states.document);
+          if (n != 1) return;
+          EXPECT_EQ(download(*tiny_.backend, states[StateKind::kKPre]), whole_.k_pre[states.layer]);
+        });
+      },
+      [](std::size_t) {});
+  EXPECT_THAT(seen, ElementsAre(Pair(0, 0), Pair(0, 1), Pair(0, 2), Pair(1, 0), Pair(1, 1), Pair(1, 2)));
+  EXPECT_EQ(streamed.placement().layers_read, 2U);  // nothing is read ahead: there is room for one layer
 }
 
 }  // namespace

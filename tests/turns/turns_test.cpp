@@ -37,6 +37,20 @@ TEST_F(Turns, AllCallsUseAPlaceBeforeTheNext) {
   EXPECT_THAT(ended, ElementsAre(0, 1, 2));
 }
 
+TEST_F(Turns, AGroupOfCallsEndsBeforeTheNextBegins) {
+  run_in_groups(
+      3, 6, 2,
+      [&](std::size_t call) {
+        for (std::size_t place = 0; place < 2; ++place) {
+          wait_for_place(&resource, place);
+          note(call, place);
+        }
+      },
+      [&](std::size_t call) { ended.push_back(call); });
+  EXPECT_THAT(log, ElementsAre("3@0", "4@0", "3@1", "4@1", "5@0", "5@1"));
+  EXPECT_THAT(ended, ElementsAre(3, 4, 5));
+}
+
 TEST_F(Turns, PlacesStartAgainAfterTheLast) {
   run(2, [&](std::size_t call) {
     for (const std::size_t place : call == 0 ? std::vector<std::size_t>{1, 2, 1} : std::vector<std::size_t>{2, 0}) {

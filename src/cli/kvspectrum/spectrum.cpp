@@ -19,6 +19,7 @@
 #include "states/capture_run.h"
 #include "states/capture_source.h"
 #include "states/live_source.h"
+#include "turns/turns.h"
 #include "version.h"
 
 namespace kvs::inline cli {
@@ -99,8 +100,10 @@ void set_sizes(const Options& options, bool queries, bool quiet, Input& input) {
                            .first_token = input.sinks};
 }
 
-/// Returns the bytes of the moments of all documents and of one document.
-double gain_memory(const Input& input) { return input.gain ? 2 * moment_bytes(*input.gain, input.layers.size()) : 0; }
+/// Returns the bytes of the moments of all documents and, with several ranks, of one document.
+double gain_memory(const Input& input, const Run& run) {
+  return input.gain ? (run.ranks().alone() ? 1 : 2) * moment_bytes(*input.gain, input.layers.size()) : 0;
+}
 double gain_flops(const Input& input) {
   return input.gain ? static_cast<double>(input.documents) * moment_flops(*input.gain, input.layers.size()) : 0;
 }
@@ -165,7 +168,7 @@ void start(Run& run, Input& input) {
   if (input.reader) {
     run.start_on(*input.backend);
     print_estimate({.flops = gain_flops(input),
-                    .memory_bytes = captured_memory(input.reader->header()) + gain_memory(input),
+                    .memory_bytes = captured_memory(input.reader->header()) + gain_memory(input, run),
                     .read_bytes = static_cast<double>(capture_bytes(input.reader->header()))},
                    *input.backend, run.settings());
     return;
@@ -173,7 +176,7 @@ void start(Run& run, Input& input) {
   run.load();
   const auto tokens = static_cast<double>(input.tokens), documents = static_cast<double>(input.documents);
   run.print_estimate({.flops = documents * forward_flops(run.config(), tokens) + gain_flops(input),
-                      .memory_bytes = session_memory(run.session(), input.tokens) + gain_memory(input)});
+                      .memory_bytes = session_memory(run.session(), input.tokens) + gain_memory(input, run)});
   input.source = std::make_unique<LiveSource>(run.decoder(), run.documents());
 }
 
@@ -183,8 +186,39 @@ SpectrumSums empty_sums(SpectralOps& ops, const SpectrumAccumulator::Settings& s
   return sums;
 }
 
-/// Adds the documents that the saved sums do not contain. Each document is summed separately first, so that ranks can
-/// share the documents. Rank 0 has the result.
+using AddedDocuments = std::function<void(std::size_t)>;  // called with the number of documents in all sums
+
+/// Adds documents from `first` on to the sums. The sums of a group of documents in turns are whole at its end.
+void add_alone(StateSource& source, std::size_t first, SpectrumSums& sums, const AddedDocuments& whole,
+               const std::function<void(std::size_t)>& done) {
+  const std::size_t together = source.visits_together(0);
+  run_in_groups(
+      first, source.documents(), together, [&](std::size_t n) { sums.add_document(source, n); },
+      [&](std::size_t n) {
+        done(n + 1);
+        if ((n + 1 - first) % together == 0) whole(n + 1);
+      });
+}
+
+/// Like add_alone(), by all ranks: each document is summed separately first. Rank 0 has the result.
+void add_shared(StateSource& source, std::size_t first, SpectrumSums& sums, const AddedDocuments& whole,
+                const std::function<void(std::size_t)>& done, const std::function<SpectrumSums()>& empty,
+                Ranks& ranks) {
+  ranks.share(
+      {.first = first, .last = source.documents()},
+      [&](std::size_t n) {
+        SpectrumSums document = empty();
+        document.add_document(source, n);
+        return UnitResult{Json(), document.take_all()};
+      },
+      [&](std::size_t n, const UnitResult& document) {
+        sums.add(document.sums);
+        done(n + 1);
+        whole(n + 1);
+      });
+}
+
+/// Adds the documents that the saved sums do not contain. The sums have the same bits with several ranks.
 /// @param empty  returns sums over no documents
 SpectrumSums accumulate(const std::function<SpectrumSums()>& empty, StateSource& source, Run& run) {
   SpectrumSums sums = empty();
@@ -196,18 +230,13 @@ SpectrumSums accumulate(const std::function<SpectrumSums()>& empty, StateSource&
   first = run.ranks().broadcast(Json(first)).get<std::size_t>();
   Progress progress("spectrum", source.documents(), run.quiet());
   progress.update(static_cast<double>(first));
-  run.ranks().share(
-      {.first = first, .last = source.documents()},
-      [&](std::size_t n) {
-        SpectrumSums document = empty();
-        document.spectrum.add_document(document.moments ? *document.moments : source, n);
-        return UnitResult{Json(), document.take_all()};
-      },
-      [&](std::size_t n, const UnitResult& document) {
-        sums.add(document.sums);
-        progress.update(static_cast<double>(n + 1));
-        if (run.checkpoint().due()) run.checkpoint().save(n + 1, sums.all());
-      });
+  const AddedDocuments whole = [&](std::size_t documents) {
+    if (run.checkpoint().due()) run.checkpoint().save(documents, sums.all());
+  };
+  if (run.ranks().alone())
+    add_alone(source, first, sums, whole, progress.counter());
+  else
+    add_shared(source, first, sums, whole, progress.counter(), empty, run.ranks());
   return sums;
 }
 
