@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 
+#include "model/passes_together.h"
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
 #include "run/kept_state.h"
@@ -27,7 +28,9 @@ void write_documents(const Run& run, const CaptureJob& job, std::size_t first, C
                      Ranks& ranks, const std::function<void(std::size_t)>& done) {
   CaptureStream stream(run.backend(), part, job.header);
   ranks.share_late(
-      {.first = first, .last = job.documents.size()},
+      {.first = first,
+       .last = job.documents.size(),
+       .together = passes_together(run.decoder().model(), job.header.tokens)},
       [&](std::size_t n) -> PendingResult {
         capture_document(run.decoder(), n, job.documents[n], job.header, stream);
         return [&stream, n] { return UnitResult{stream.stored(n)}; };

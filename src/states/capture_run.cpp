@@ -10,10 +10,11 @@
 namespace kvs::inline states {
 namespace {
 
-/// Writes the states that the header names as the forward pass produces them.
+/// Writes the states of a document that the header names as the forward pass produces them.
 class CaptureHook final : public StateHook {
  public:
-  CaptureHook(const CaptureHeader& header, CaptureStream& stream) : header_(header), stream_(stream) {}
+  CaptureHook(const CaptureHeader& header, CaptureStream& stream, std::uint64_t document)
+      : header_(header), stream_(stream), document_(document) {}
 
   void before_rope(LayerStates& states) override {
     write(states.layer, StateKind::kQPre, states.q);
@@ -26,11 +27,12 @@ class CaptureHook final : public StateHook {
   void write(std::size_t index, StateKind kind, BackendView<float, 4> states) {
     const auto layer = static_cast<std::int32_t>(index);
     if (!header_.states.contains(kind) || !std::ranges::binary_search(header_.layers, layer)) return;
-    stream_.write_states(layer, kind, states.slice(0));
+    stream_.write_states(document_, layer, kind, states.slice(0));
   }
 
   const CaptureHeader& header_;
   CaptureStream& stream_;
+  std::uint64_t document_;
 };
 
 }  // namespace
@@ -111,8 +113,8 @@ std::uint64_t capture_bytes(const CaptureHeader& header) noexcept {
 void capture_document(Decoder& decoder, std::uint64_t document, std::span<const std::int32_t> tokens,
                       const CaptureHeader& header, CaptureStream& stream) {
   stream.begin_document(document, tokens);
-  CaptureHook hook(header, stream);
-  stream.write_nll(document_nll(decoder, tokens, &hook));
+  CaptureHook hook(header, stream, document);
+  stream.write_nll(document, document_nll(decoder, tokens, &hook));
   stream.store_document(document);
 }
 

@@ -37,33 +37,40 @@ void CaptureStream::stop() {
 }
 
 void CaptureStream::begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) {
-  add({[this, document, ids = std::vector<std::int32_t>(tokens.begin(), tokens.end())] {
-         part_->begin_document(document, ids);
-       },
-       true});
+  std::unique_lock lock(mutex_);
+  rethrow(lock);
+  begun_.emplace(document, part_->begin_document(document, tokens));
 }
 
-void CaptureStream::write_states(std::int32_t layer, StateKind kind, BackendView<const float, 3> states) {
+std::shared_ptr<CaptureDocument> CaptureStream::begun(std::uint64_t document) {
+  const std::scoped_lock lock(mutex_);
+  return begun_.at(document);
+}
+
+void CaptureStream::write_states(std::uint64_t document, std::int32_t layer, StateKind kind,
+                                 BackendView<const float, 3> states) {
   Staging* const buffer = free_buffer();
   buffer->start(states.span());
-  add({[this, buffer, layer, kind] {
-    part_->write_stored(layer, kind, buffer->wait());
+  add({[this, buffer, layer, kind, to = begun(document)] {
+    to->write_stored(layer, kind, buffer->wait());
     const std::scoped_lock lock(mutex_);
     free_.push_back(buffer);
   }});
 }
 
-void CaptureStream::write_nll(std::vector<float> nll) {
-  add({[this, values = std::move(nll)] { part_->write_nll(values); }});
+void CaptureStream::write_nll(std::uint64_t document, std::vector<float> nll) {
+  add({[to = begun(document), values = std::move(nll)] { to->write_nll(values); }});
 }
 
 void CaptureStream::store_document(std::uint64_t document) {
-  add({[this, document] {
-         Json record = part_->store_document();
+  add({[this, document, of = begun(document)] {
+         Json record = of->store();
          const std::scoped_lock lock(mutex_);
          stored_.emplace(document, std::move(record));
        },
-       true, true});
+       true});
+  const std::scoped_lock lock(mutex_);
+  begun_.erase(document);
 }
 
 Json CaptureStream::stored(std::uint64_t document) {
@@ -98,7 +105,9 @@ Staging* CaptureStream::free_buffer() {
   return buffer;
 }
 
-bool CaptureStream::can_start() const { return !jobs_.empty() && !alone_ && (!jobs_.front().alone || running_ == 0); }
+bool CaptureStream::can_start() const {
+  return !jobs_.empty() && !storing_ && (!jobs_.front().stores || running_ == 0);
+}
 
 void CaptureStream::run() {
   std::unique_lock lock(mutex_);
@@ -108,7 +117,7 @@ void CaptureStream::run() {
     const Job job = std::move(jobs_.front());
     jobs_.pop_front();
     ++running_;
-    alone_ = job.alone;
+    storing_ = job.stores;
     lock.unlock();
     std::exception_ptr failure;
     try {
@@ -118,7 +127,7 @@ void CaptureStream::run() {
     }
     lock.lock();
     --running_;
-    alone_ = false;
+    storing_ = false;
     if (failure) {
       if (!failure_) failure_ = failure;
       jobs_.clear();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "core/error.h"
 
@@ -30,39 +31,44 @@ CaptureHeader header_of(DType store) {
 /// Records the data that it receives, slowly.
 class SlowPart final : public CapturePart {
  public:
-  void begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) override {
-    EXPECT_EQ(active_, 0);
-    EXPECT_EQ(document, stored_);
-    EXPECT_TRUE(written_.empty()) << "begun before the last document was stored";
-    tokens_.assign(tokens.begin(), tokens.end());
-  }
-  void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) override {
-    ++active_;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (stored_ == fail_in_) throw Error(ErrorCode::kEnvironment, "disk", "is full");
-    const std::scoped_lock lock(mutex_);
-    EXPECT_TRUE(written_.emplace(layer, kind).second);
-    last_.assign(states.begin(), states.end());
-    --active_;
-  }
-  void write_nll(std::span<const float> nll) override {
-    const std::scoped_lock lock(mutex_);
-    EXPECT_EQ(nll.size(), 2U);
-  }
-  Json store_document() override {
-    EXPECT_EQ(active_, 0) << "stored while its data were being written";
-    EXPECT_EQ(written_.size(), 2U * kLayers);
-    EXPECT_EQ(tokens_.front(), static_cast<std::int32_t>(stored_));
-    written_.clear();
-    return stored_++;
+  std::unique_ptr<CaptureDocument> begin_document(std::uint64_t document,
+                                                  std::span<const std::int32_t> tokens) override {
+    EXPECT_EQ(tokens.front(), static_cast<std::int32_t>(document));
+    return std::make_unique<Document>(*this, document);
   }
 
-  std::uint64_t stored_ = 0, fail_in_ = UINT64_MAX;
+  std::uint64_t fail_in_ = UINT64_MAX;
   std::atomic<int> active_ = 0;
   std::mutex mutex_;
-  std::set<std::pair<std::int32_t, StateKind>> written_;
+  std::vector<std::uint64_t> stored_;
   std::vector<std::byte> last_;
-  std::vector<std::int32_t> tokens_;
+
+ private:
+  class Document final : public CaptureDocument {
+   public:
+    Document(SlowPart& part, std::uint64_t number) : part_(part), number_(number) {}
+    void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) override {
+      ++part_.active_;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (number_ == part_.fail_in_) throw Error(ErrorCode::kEnvironment, "disk", "is full");
+      const std::scoped_lock lock(part_.mutex_);
+      EXPECT_TRUE(written_.emplace(layer, kind).second);
+      part_.last_.assign(states.begin(), states.end());
+      --part_.active_;
+    }
+    void write_nll(std::span<const float> nll) override { EXPECT_EQ(nll.size(), 2U); }
+    Json store() override {
+      EXPECT_EQ(part_.active_, 0) << "stored while its data were being written";
+      EXPECT_EQ(written_.size(), 2U * kLayers);
+      part_.stored_.push_back(number_);
+      return number_;
+    }
+
+   private:
+    SlowPart& part_;
+    std::uint64_t number_;
+    std::set<std::pair<std::int32_t, StateKind>> written_;
+  };
 };
 
 /// One memory for the states of every layer, as in the forward pass.
@@ -75,18 +81,24 @@ struct Pass {
     backend->upload(q.view().data(), values.data(), q.bytes());
     backend->upload(v.view().data(), values.data(), v.bytes());
   }
-  void operator()(CaptureStream& stream, std::int32_t document, bool whole = true) {
-    const std::int32_t tokens[] = {document, 1, 2};
-    stream.begin_document(static_cast<std::uint64_t>(document), tokens);
-    for (std::int32_t layer = 0; layer < kLayers; ++layer) {
-      fill(static_cast<float>(document));
-      stream.write_states(layer, StateKind::kQPre, q.view());
-      stream.write_states(layer, StateKind::kV, v.view());
-      fill(-1);  // later layers may overwrite the states
-    }
-    if (!whole) return;
-    stream.write_nll({0.5F, 0.25F});
-    stream.store_document(static_cast<std::uint64_t>(document));
+  static void begin(CaptureStream& stream, std::uint64_t document) {
+    const std::int32_t tokens[] = {static_cast<std::int32_t>(document), 1, 2};
+    stream.begin_document(document, tokens);
+  }
+  void write_layer(CaptureStream& stream, std::uint64_t document, std::int32_t layer) {
+    fill(static_cast<float>(document));
+    stream.write_states(document, layer, StateKind::kQPre, q.view());
+    stream.write_states(document, layer, StateKind::kV, v.view());
+    fill(-1);  // later layers may overwrite the states
+  }
+  static void store(CaptureStream& stream, std::uint64_t document) {
+    stream.write_nll(document, {0.5F, 0.25F});
+    stream.store_document(document);
+  }
+  void operator()(CaptureStream& stream, std::uint64_t document, bool whole = true) {
+    begin(stream, document);
+    for (std::int32_t layer = 0; layer < kLayers; ++layer) write_layer(stream, document, layer);
+    if (whole) store(stream, document);
   }
 };
 
@@ -94,9 +106,22 @@ TEST(CaptureStream, StoresDocumentsInOrderWithAllTheirData) {
   Pass pass;
   SlowPart part;
   CaptureStream stream(*pass.backend, part, header_of(DType::kF32));
-  for (std::int32_t document = 0; document < 10; ++document) pass(stream, document);
+  for (std::uint64_t document = 0; document < 10; ++document) pass(stream, document);
   for (std::uint64_t document = 0; document < 10; ++document) EXPECT_EQ(stream.stored(document), document);
-  EXPECT_EQ(part.stored_, 10U);
+  EXPECT_EQ(part.stored_, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST(CaptureStream, WritesDocumentsLayerByLayer) {
+  constexpr std::uint64_t kDocuments = 4;
+  Pass pass;
+  SlowPart part;
+  CaptureStream stream(*pass.backend, part, header_of(DType::kF32));
+  for (std::uint64_t document = 0; document < kDocuments; ++document) Pass::begin(stream, document);
+  for (std::int32_t layer = 0; layer < kLayers; ++layer)
+    for (std::uint64_t document = 0; document < kDocuments; ++document) pass.write_layer(stream, document, layer);
+  for (std::uint64_t document = 0; document < kDocuments; ++document) Pass::store(stream, document);
+  for (std::uint64_t document = 0; document < kDocuments; ++document) EXPECT_EQ(stream.stored(document), document);
+  EXPECT_EQ(part.stored_, (std::vector<std::uint64_t>{0, 1, 2, 3}));
 }
 
 TEST(CaptureStream, HandsOverStatesAsTheyWereInTheStoredType) {
@@ -117,14 +142,14 @@ TEST(CaptureStream, ThrowsWhatAPartThrewAndWritesNoMore) {
   part.fail_in_ = 2;
   CaptureStream stream(*pass.backend, part, header_of(DType::kF16));
   try {
-    for (std::int32_t document = 0; document < 50; ++document) pass(stream, document);
+    for (std::uint64_t document = 0; document < 50; ++document) pass(stream, document);
     (void)stream.stored(49);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kEnvironment);
   }
   EXPECT_THROW((void)stream.stored(49), Error) << "an error stays";
-  EXPECT_EQ(part.stored_, 2U);
+  EXPECT_EQ(part.stored_, (std::vector<std::uint64_t>{0, 1}));
 }
 
 TEST(CaptureStream, IsDestroyedWithWholeDocumentsStoredAndTheLastOneNot) {
@@ -136,7 +161,7 @@ TEST(CaptureStream, IsDestroyedWithWholeDocumentsStoredAndTheLastOneNot) {
     pass(stream, 1);
     pass(stream, 2, false);
   }
-  EXPECT_EQ(part.stored_, 2U);
+  EXPECT_EQ(part.stored_, (std::vector<std::uint64_t>{0, 1}));
 }
 
 }  // namespace

@@ -50,8 +50,23 @@ struct CaptureHeader {
   std::uint64_t values() const noexcept;
 };
 
-/// Writes documents, in any order, into a capture that is laid out. Several processes may write, each its own
-/// documents. A document counts once CaptureWriter::commit() has its record.
+/// A document that is being written into a capture.
+class CaptureDocument {
+ public:
+  virtual ~CaptureDocument() = default;
+
+  /// Several threads may write datasets at once.
+  /// states: [heads, tokens, head_dim] in the stored type.  @throws Error kData on NaN or infinity
+  virtual void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) = 0;
+  virtual void write_nll(std::span<const float> nll) = 0;
+  /// Makes the document durable. Called once, after the other calls have returned.
+  /// @return its record, with the checksum of every dataset
+  /// @throws Error kInternal if one of its datasets was not written
+  virtual Json store() = 0;
+};
+
+/// Writes documents, in any order and several at once, into a capture that is laid out. Several processes may write,
+/// each its own documents. A document counts once CaptureWriter::commit() has its record.
 class CapturePart {
  public:
   /// Opens another process's capture.  @param layout  the result of that process's CaptureWriter::layout()
@@ -60,14 +75,9 @@ class CapturePart {
                                            const Json& layout);
   virtual ~CapturePart() = default;
 
-  virtual void begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) = 0;
-  /// Several threads may write datasets of one document at once. All other calls need exclusive access.
-  /// states: [heads, tokens, head_dim] in the stored type.  @throws Error kData on NaN or infinity
-  virtual void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) = 0;
-  virtual void write_nll(std::span<const float> nll) = 0;
-  /// Makes the document durable.  @return its record, with the checksum of every dataset
-  /// @throws Error kInternal if one of its datasets was not written
-  virtual Json store_document() = 0;
+  /// Writes the tokens of a document. The result must not outlive this.
+  virtual std::unique_ptr<CaptureDocument> begin_document(std::uint64_t document,
+                                                          std::span<const std::int32_t> tokens) = 0;
 };
 
 /// Writes a capture crash-safely. Every dataset is laid out first; data are written by pwrite at the datasets' offsets
@@ -102,7 +112,7 @@ class CaptureWriter {
   /// For documents that parts write, here or in other processes, and that commit() commits in order.
   virtual CapturePart& part() noexcept = 0;
   virtual Json layout() const = 0;
-  /// @param record  the record of next_document(), from store_document() of a part
+  /// @param record  the record of next_document(), from CaptureDocument::store()
   virtual void commit(const Json& record) = 0;
 
   /// Checks every CRC, writes OUT.manifest.json, renames the capture into place and deletes the journal.

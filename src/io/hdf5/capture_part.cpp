@@ -18,6 +18,68 @@
 #include "io/journal.h"
 
 namespace kvs::inline io {
+namespace {
+
+/// Writes each dataset of a document once.
+class CaptureFileDocument final : public CaptureDocument {
+ public:
+  CaptureFileDocument(const CaptureFilePart& part, std::uint64_t document, std::span<const std::int32_t> tokens)
+      : part_(&part), document_(document), checksums_(datasets().size()), written_(datasets().size()) {
+    write(0, std::as_bytes(tokens));
+  }
+
+  void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) override;
+  void write_nll(std::span<const float> nll) override { write(1, std::as_bytes(nll)); }
+  Json store() override;
+
+ private:
+  const std::vector<CaptureDataset>& datasets() const noexcept { return part_->layout().datasets; }
+  void write(std::size_t dataset, std::span<const std::byte> bytes);
+
+  const CaptureFilePart* part_;
+  std::uint64_t document_;
+  std::vector<std::uint32_t> checksums_;  // [dataset]
+  std::vector<std::uint8_t> written_;     // [dataset], bytes that threads set
+};
+
+void CaptureFileDocument::write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) {
+  const CaptureHeader& header = part_->header();
+  const auto dataset = dataset_of(header, layer, kind);
+  if (!dataset || states.size() != datasets()[*dataset].bytes)
+    throw Error(ErrorCode::kInternal, part_->place(document_, dataset.value_or(0)),
+                "states that this capture does not hold");
+  const std::size_t count = states.size() / item_size(header.store);
+  if (const std::size_t bad = find_non_finite(header.store, states.data(), count); bad != count) {
+    float value = 0;
+    widen(header.store, states.data() + bad * item_size(header.store), {&value, 1});
+    throw Error(ErrorCode::kData, part_->place(document_, *dataset),
+                "layer " + std::to_string(layer) + ", " + position_text(header, static_cast<std::size_t>(layer), bad) +
+                    ": found " + std::to_string(value) + " as " + std::string(name_of(header.store)) +
+                    ", expected a finite number");
+  }
+  write(*dataset, states);
+}
+
+void CaptureFileDocument::write(std::size_t dataset, std::span<const std::byte> bytes) {
+  if (written_[dataset] != 0 || bytes.size() != datasets()[dataset].bytes)
+    throw Error(ErrorCode::kInternal, part_->place(document_, dataset),
+                "expected " + std::to_string(datasets()[dataset].bytes) + " bytes once in a document, found " +
+                    std::to_string(bytes.size()));
+  part_->write(document_, dataset, bytes);
+  checksums_[dataset] = crc32c(bytes);
+  written_[dataset] = 1;
+}
+
+Json CaptureFileDocument::store() {
+  const auto missing = std::ranges::find(written_, 0);
+  if (missing != written_.end())
+    throw Error(ErrorCode::kInternal, part_->place(document_, static_cast<std::size_t>(missing - written_.begin())),
+                "a document was committed before it was written");
+  part_->sync();
+  return document_record(document_, part_->header().tokens, checksums_);
+}
+
+}  // namespace
 
 void CaptureFilePart::open(const std::filesystem::path& path, std::vector<std::uint64_t> offsets) {
   path_ = path;
@@ -26,52 +88,21 @@ void CaptureFilePart::open(const std::filesystem::path& path, std::vector<std::u
   if (!file_->is_open()) throw_errno(ErrorCode::kEnvironment, path, "cannot open", errno);
 }
 
-void CaptureFilePart::begin_document(std::uint64_t document, std::span<const std::int32_t> tokens) {
+void CaptureFilePart::write(std::uint64_t document, std::size_t dataset, std::span<const std::byte> bytes) const {
+  write_at(descriptor(), path_, bytes, offsets_[document * layout_.datasets.size() + dataset]);
+}
+
+/// Not called again after a failure: the kernel may have dropped the pages that it could not write.
+void CaptureFilePart::sync() const {
+  if (::fdatasync(descriptor()) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot sync", errno);
+}
+
+std::unique_ptr<CaptureDocument> CaptureFilePart::begin_document(std::uint64_t document,
+                                                                 std::span<const std::int32_t> tokens) {
   if (document >= header_.documents)
     throw Error(ErrorCode::kInternal, output_.native(),
                 "found document " + std::to_string(document) + ", expected fewer");
-  document_ = document;
-  checksums_.assign(layout_.datasets.size(), 0);
-  written_.assign(layout_.datasets.size(), 0);
-  write_dataset(0, std::as_bytes(tokens));
-}
-
-void CaptureFilePart::write_nll(std::span<const float> nll) { write_dataset(1, std::as_bytes(nll)); }
-
-void CaptureFilePart::write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) {
-  const auto dataset = dataset_of(header_, layer, kind);
-  if (!dataset || states.size() != layout_.datasets[*dataset].bytes)
-    throw Error(ErrorCode::kInternal, output_.native(), "states that this capture does not hold");
-  const std::size_t count = states.size() / item_size(header_.store);
-  if (const std::size_t bad = find_non_finite(header_.store, states.data(), count); bad != count) {
-    float value = 0;
-    widen(header_.store, states.data() + bad * item_size(header_.store), {&value, 1});
-    throw Error(ErrorCode::kData, place(document_, *dataset),
-                "layer " + std::to_string(layer) + ", " + position_text(header_, static_cast<std::size_t>(layer), bad) +
-                    ": found " + std::to_string(value) + " as " + std::string(name_of(header_.store)) +
-                    ", expected a finite number");
-  }
-  write_dataset(*dataset, states);
-}
-
-void CaptureFilePart::write_dataset(std::size_t dataset, std::span<const std::byte> bytes) {
-  if (written_.empty() || written_[dataset] != 0 || bytes.size() != layout_.datasets[dataset].bytes)
-    throw Error(ErrorCode::kInternal, place(document_, dataset),
-                "expected " + std::to_string(layout_.datasets[dataset].bytes) + " bytes once in a document, found " +
-                    std::to_string(bytes.size()));
-  write_at(descriptor(), path_, bytes, offsets_[document_ * layout_.datasets.size() + dataset]);
-  checksums_[dataset] = crc32c(bytes);
-  written_[dataset] = 1;
-}
-
-Json CaptureFilePart::store_document() {
-  const auto missing = std::ranges::find(written_, 0);
-  if (written_.empty() || missing != written_.end())
-    throw Error(ErrorCode::kInternal, output_.native(), "a document was committed before it was written");
-  // Not called again after a failure: the kernel may have dropped the pages that it could not write.
-  if (::fdatasync(descriptor()) != 0) throw_errno(ErrorCode::kEnvironment, path_, "cannot sync", errno);
-  written_.clear();
-  return document_record(document_, header_.tokens, checksums_);
+  return std::make_unique<CaptureFileDocument>(*this, document, tokens);
 }
 
 std::unique_ptr<CapturePart> CapturePart::open(const std::filesystem::path& output, const CaptureHeader& header,

@@ -75,15 +75,15 @@ class CaptureFileWriter final : public CaptureWriter {
   void write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) override;
   void write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) override;
   void write_nll(std::span<const float> nll) override;
-  void commit_document() override { commit(part_.store_document()); }
+  void commit_document() override;
   CapturePart& part() noexcept override { return part_; }
   Json layout() const override { return layout_record(progress_); }
   void commit(const Json& record) override;
   void finish() override;
 
  private:
+  CaptureDocument& document();
   void check_stored(std::uint64_t document);
-  void sync();
   void put_together();
   void move_into_place();
 
@@ -92,8 +92,9 @@ class CaptureFileWriter final : public CaptureWriter {
   CaptureHeader header_;
   Json identity_;
   CaptureProgress progress_;
-  CaptureFilePart part_;   // writes to OUT.partial
-  bool finished_ = false;  // OUT exists and comes from an equal run
+  CaptureFilePart part_;                       // writes to OUT.partial
+  std::unique_ptr<CaptureDocument> document_;  // that begin_document() has begun
+  bool finished_ = false;                      // OUT exists and comes from an equal run
   std::optional<Journal> journal_;
 };
 
@@ -149,13 +150,23 @@ void CaptureFileWriter::be_finished() {
 }
 
 void CaptureFileWriter::begin_document(std::span<const std::int32_t> tokens) {
-  part_.begin_document(progress_.committed, tokens);
+  document_ = part_.begin_document(progress_.committed, tokens);
 }
 
-void CaptureFileWriter::write_nll(std::span<const float> nll) { part_.write_nll(nll); }
+CaptureDocument& CaptureFileWriter::document() {
+  if (document_ == nullptr) throw Error(ErrorCode::kInternal, paths_.output.native(), "no document was begun");
+  return *document_;
+}
+
+void CaptureFileWriter::commit_document() {
+  commit(document().store());
+  document_.reset();
+}
+
+void CaptureFileWriter::write_nll(std::span<const float> nll) { document().write_nll(nll); }
 
 void CaptureFileWriter::write_stored(std::int32_t layer, StateKind kind, std::span<const std::byte> states) {
-  part_.write_stored(layer, kind, states);
+  document().write_stored(layer, kind, states);
 }
 
 void CaptureFileWriter::write_states(std::int32_t layer, StateKind kind, TensorView<const float, 3> states) {
@@ -165,11 +176,6 @@ void CaptureFileWriter::write_states(std::int32_t layer, StateKind kind, TensorV
   std::vector<std::byte> narrowed(states.size() * item_size(header_.store));
   narrow(header_.store, states.span(), narrowed.data());
   write_stored(layer, kind, narrowed);
-}
-
-/// Not called again after a failure: the kernel may have dropped the pages that it could not write.
-void CaptureFileWriter::sync() {
-  if (::fdatasync(part_.descriptor()) != 0) throw_errno(ErrorCode::kEnvironment, paths_.partial, "cannot sync", errno);
 }
 
 void CaptureFileWriter::commit(const Json& record) {
@@ -212,7 +218,7 @@ void CaptureFileWriter::put_together() {
     check_stored(document);
   }
   write_at(part_.descriptor(), paths_.partial, std::as_bytes(std::span(&kComplete, 1)), progress_.complete_offset);
-  sync();
+  part_.sync();
   const auto ranges = metadata_ranges(progress_.index, paths_.partial.native());
   progress_.index.metadata_sha256 = metadata_digest(part_.descriptor(), paths_.partial, ranges);
   write_file_atomically(paths_.manifest, dump_json(manifest_of(progress_.index, identity_), -1) + "\n", true);
