@@ -2,13 +2,14 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
-#include <optional>
 
 #include "caches/full.h"
 #include "calibrate/elitekv/caches.h"
 #include "calibrate/elitekv/config.h"
 #include "core/interrupt.h"
+#include "model/passes_together.h"
 #include "states/second_moment_source.h"
+#include "turns/turns.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -17,7 +18,7 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 
 /// Runs a layer's cache and a full cache on the same states, and adds Σ y yᵀ of their outputs y = [the cache's, the
 /// model's] of each token.
-class OutputMoments final : public StateHook {
+class OutputMoments {
  public:
   OutputMoments(CalibrationOps& ops, const EliteCaches& caches, const std::vector<EliteLayer>& layers,
                 std::size_t channels)
@@ -25,15 +26,16 @@ class OutputMoments final : public StateHook {
     for (std::vector<double>& sum : sums_) sum.resize(4 * channels * channels);
   }
 
-  void start_document() { cache_.emplace(caches_->make()); }
+  Cache make_cache() const { return caches_->make(); }
 
-  void before_rope(LayerStates& states) override {
+  /// Adds the states of a layer of one document.
+  void add(const LayerStates& states, Cache& cache) {
     const auto at = std::ranges::find(*layers_, states.layer, &EliteLayer::layer);
     if (at == layers_->end()) return;
     const std::size_t rows = states.tokens();
     std::vector<float> joined(rows * 2 * channels_);
     const std::unique_ptr<LayerCache> full = make_full_cache();
-    add_output(states, cache_->layer(states.layer), joined, 0);
+    add_output(states, cache.layer(states.layer), joined, 0);
     add_output(states, *full, joined, channels_);
     add_second_moment(*ops_, states.backend, joined, 2 * channels_,
                       sums_[static_cast<std::size_t>(at - layers_->begin())]);
@@ -73,8 +75,18 @@ class OutputMoments final : public StateHook {
   const EliteCaches* caches_;
   const std::vector<EliteLayer>* layers_;
   std::size_t channels_;
-  std::optional<Cache> cache_;
   std::vector<std::vector<double>> sums_;  // [layer][2 · channels, 2 · channels]
+};
+
+/// Adds the states of one document.
+class OutputHook final : public StateHook {
+ public:
+  explicit OutputHook(OutputMoments& moments) : moments_(&moments), cache_(moments.make_cache()) {}
+  void before_rope(LayerStates& states) override { moments_->add(states, cache_); }
+
+ private:
+  OutputMoments* moments_;
+  Cache cache_;
 };
 
 }  // namespace
@@ -91,13 +103,14 @@ std::vector<FactorTensor> fit_outputs(Decoder& decoder, CalibrationOps& ops, con
   const std::size_t channels = model.config().query_heads() * model.config().head_dim();
   const EliteCaches caches(model.backend(), model.config(), layers, documents.front().size());
   OutputMoments moments(ops, caches, layers, channels);
-  for (std::size_t n = 0; n < documents.size(); ++n) {
+  const auto add = [&](std::size_t n) {
     check_interrupt();
-    moments.start_document();
+    OutputHook hook(moments);
     ResidualStream hidden = decoder.embed(documents[n]);
-    decoder.advance(hidden, layers.back().layer + 1, &moments);
-    done(n + 1);
-  }
+    decoder.advance(hidden, layers.back().layer + 1, &hook);
+  };
+  run_in_groups(0, documents.size(), passes_together(model, documents.front().size()), add,
+                [&](std::size_t n) { done(n + 1); });
   std::vector<FactorTensor> tensors;
   for (std::size_t n = 0; n < layers.size(); ++n)
     tensors.push_back({elite_output(layers[n].layer), {channels, channels}, moments.fitted(n)});

@@ -66,14 +66,21 @@ std::size_t EliteSearch::units() const noexcept {
   return passes * source_->documents();
 }
 
-void EliteSearch::begin_pass() { document_ = distance_; }
+void EliteSearch::begin_pass() { begun_ = distance_; }
+
+std::size_t EliteSearch::together() {
+  std::size_t bytes = 0;
+  for (const std::span<const double> sum : sums()) bytes += sum.size_bytes();
+  return (begun_ ? repeated_ : source_)->visits_together(bytes);
+}
 
 std::vector<std::vector<double>> EliteSearch::measure(std::size_t unit) {
   const std::size_t document = unit % source_->documents();
-  if (!document_) return measure_statistics(document);
-  std::ranges::fill(document_->sums(), 0.0);
-  document_->add(*ops_, *repeated_, document);
-  return {{document_->sums().begin(), document_->sums().end()}};
+  if (!begun_) return measure_statistics(document);
+  DistanceSearch one = *begun_;
+  std::ranges::fill(one.sums(), 0.0);
+  one.add(*ops_, *repeated_, document);
+  return {{one.sums().begin(), one.sums().end()}};
 }
 
 std::vector<std::vector<double>> EliteSearch::measure_statistics(std::size_t document) {

@@ -41,7 +41,9 @@ class EliteSearch {
   std::size_t documents() const noexcept { return source_->documents(); }
   /// Must be called before the first measure() of a pass.
   void begin_pass();
-  /// Returns the sums of one unit (a document of the pass). Does not read what add() writes.
+  /// Returns the number of measure() calls of this pass that run in turns (turns/turns.h).
+  std::size_t together();
+  /// Returns the sums of one unit (a document of the pass). Does not read what add() writes; calls may run in turns.
   std::vector<std::vector<double>> measure(std::size_t unit);
   /// Adds the sums of unit done().
   void add(std::span<const std::vector<double>> sums);
@@ -83,7 +85,7 @@ class EliteSearch {
   std::optional<AttentionStatistics> attention_;
   std::vector<double> moments_;  // [layer, d_model, d_model]
   std::optional<DistanceSearch> distance_;
-  std::optional<DistanceSearch> document_;  // at the same pick, for the sums of one document
+  std::optional<DistanceSearch> begun_;  // distance_ when the pass began
 };
 
 }  // namespace kvs::inline calibrate

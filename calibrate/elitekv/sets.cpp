@@ -31,7 +31,10 @@ void share_search(EliteSearch& search, std::size_t last, std::optional<Checkpoin
                       end = std::min(last, pass + documents);
     // In repeated passes, a rank may still hold a document's states.
     ranks.share(
-        {.first = search.done() - pass, .last = end - pass, .bound = search.units() > documents},
+        {.first = search.done() - pass,
+         .last = end - pass,
+         .bound = search.units() > documents,
+         .together = search.together()},
         [&](std::size_t document) {
           return UnitResult{Json(), search.measure(pass + document)};
         },

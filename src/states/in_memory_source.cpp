@@ -1,5 +1,7 @@
 #include "states/in_memory_source.h"
 
+#include <utility>
+
 #include "core/error.h"
 
 namespace kvs::inline states {
@@ -19,16 +21,17 @@ void InMemorySource::visit(std::size_t document, const StateNeeds& needs, const 
     return;
   }
   std::vector<Layer> kept;
-  bool keep = true;
+  bool keep = true, first = true;
   inner_->visit(document, needs, [&](const DocumentStates& states) {
     const auto &q = states[StateKind::kQPre], &k = states[StateKind::kKPre];
-    const std::size_t bytes = (q.size() + k.size()) * sizeof(float);
-    keep = keep && bytes * needs.layers.size() <= left_;
+    if (std::exchange(first, false)) {  // visits in turns share the limit, so the layers to come are counted here
+      const std::size_t bytes = (q.size() + k.size()) * sizeof(float) * needs.layers.size();
+      keep = bytes <= left_;
+      if (keep) left_ -= bytes;
+    }
     if (keep) kept.push_back({states.layer, copy_of(backend(), q), copy_of(backend(), k)});
     sink(states);
   });
-  if (!keep) return;
-  for (const Layer& layer : kept) left_ -= layer.q.bytes() + layer.k.bytes();
   layers = std::move(kept);
 }
 

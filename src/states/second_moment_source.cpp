@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "turns/turns.h"
+
 namespace kvs::inline states {
 
 void add_second_moment(CalibrationOps& ops, Backend& backend, std::span<const float> rows, std::size_t columns,
@@ -29,10 +31,11 @@ std::vector<double> second_moments(StateSource& source, CalibrationOps& ops, con
                                    std::size_t d_model, const std::function<void(std::size_t)>& done) {
   std::vector<double> moments(layers.size() * d_model * d_model);
   SecondMomentSource tapped(source, ops, layers, d_model, moments);
-  for (std::size_t document = 0; document < source.documents(); ++document) {
-    done(document);
-    tapped.visit(document, {.layers = layers}, [](const DocumentStates&) {});
-  }
+  done(0);
+  run_in_groups(
+      0, source.documents(), source.visits_together(0),
+      [&](std::size_t document) { tapped.visit(document, {.layers = layers}, [](const DocumentStates&) {}); },
+      [&](std::size_t document) { done(document + 1); });
   return moments;
 }
 

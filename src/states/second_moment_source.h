@@ -38,7 +38,7 @@ class SecondMomentSource final : public StateSource {
 };
 
 /// Returns Σ x xᵀ of each layer over all documents of `source`: [layer, d_model, d_model]. One pass.
-/// @param done  called before each document with the number of documents done
+/// @param done  called with the number of documents done
 std::vector<double> second_moments(StateSource& source, CalibrationOps& ops, const std::vector<std::size_t>& layers,
                                    std::size_t d_model, const std::function<void(std::size_t)>& done);
 
