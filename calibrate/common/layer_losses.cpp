@@ -5,18 +5,35 @@
 #include "caches/document_cache.h"
 #include "caches/full.h"
 #include "model/cache_shape.h"
+#include "model/passes_together.h"
+#include "turns/turns.h"
 
 namespace kvs::inline calibrate {
 
 LayerLosses::LayerLosses(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                          std::vector<std::size_t> layers, MakeLayer make, const Prefix& prefix, std::size_t positions)
-    : decoder_(&decoder), layers_(std::move(layers)), make_(std::move(make)), prefix_(prefix) {
+    : decoder_(&decoder),
+      layers_(std::move(layers)),
+      make_(std::move(make)),
+      prefix_(prefix),
+      together_(documents.empty() ? 1 : passes_together(decoder.model(), documents.front().size())) {
+  documents_.reserve(documents.size());
   for (const std::vector<std::int32_t>& tokens : documents) {
     Document& document = documents_.emplace_back(Document{{decoder, tokens, prefix.tokens}, {}});
     document.entering.resize(layers_.size());
     document.entering.front() = decoder.embed(tokens, 0, positions);
-    decoder.advance(document.entering.front(), layers_.front());
   }
+  (void)of_each([&](Document& document) {
+    decoder.advance(document.entering.front(), layers_.front());
+    return 0.0;
+  });
+}
+
+std::vector<double> LayerLosses::of_each(const std::function<double(Document&)>& measure) {
+  std::vector<double> losses(documents_.size());
+  run_in_groups(
+      0, documents_.size(), together_, [&](std::size_t n) { losses[n] = measure(documents_[n]); }, [](std::size_t) {});
+  return losses;
 }
 
 ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice) {
@@ -45,15 +62,17 @@ ResidualStream LayerLosses::run(Document& document, const LayerChoice& choice) {
 }
 
 std::vector<double> LayerLosses::nll(const LayerChoice& choice) {
-  std::vector<double> losses;
-  for (Document& document : documents_) losses.push_back(document.loss.nll(run(document, choice)));
-  return losses;
+  return of_each([&](Document& document) { return document.loss.nll(run(document, choice)); });
 }
 
 std::vector<double> LayerLosses::divergence(const LayerChoice& choice) {
-  std::vector<double> losses;
-  for (std::size_t n = 0; n < documents_.size(); ++n) losses.push_back(divergence(choice, n));
-  return losses;
+  return of_each([&](Document& document) { return document.loss.divergence(run(document, choice)); });
+}
+
+std::vector<double> LayerLosses::divergence_or_overflow(const LayerChoice& choice) {
+  return of_each([&](Document& document) {
+    return loss_or_overflow([&] { return document.loss.divergence(run(document, choice)); });
+  });
 }
 
 double LayerLosses::divergence(const LayerChoice& choice, std::size_t document) {

@@ -15,7 +15,8 @@ namespace kvs::inline calibrate {
 
 /// Joint losses of a cache whose layers are chosen separately. Documents are processed whole; each layer's own cache
 /// cuts them for itself (for_documents()). The residual streams that enter each layer are kept, so a choice runs only
-/// the layers from the first one whose choice changed. Memory: tokens · d_model floats per document and layer.
+/// the layers from the first one whose choice changed. Memory: tokens · d_model floats per document and layer. Passes
+/// of documents run in turns if the model is streamed.
 class LayerLosses {
  public:
   /// Creates the cache of layers[n] with one of its candidates.
@@ -30,7 +31,9 @@ class LayerLosses {
   /// DocumentLoss::nll() and divergence() of each document.
   std::vector<double> nll(const LayerChoice& choice);
   std::vector<double> divergence(const LayerChoice& choice);
-  /// Divergence of one document, independent of previous calls.
+  /// Like divergence(), with loss_or_overflow().
+  std::vector<double> divergence_or_overflow(const LayerChoice& choice);
+  /// Divergence of one document, independent of previous calls. Calls for several documents may run in turns.
   double divergence(const LayerChoice& choice, std::size_t document);
 
  private:
@@ -41,12 +44,14 @@ class LayerLosses {
   };
 
   ResidualStream run(Document& document, const LayerChoice& choice);
+  std::vector<double> of_each(const std::function<double(Document&)>& measure);
 
   Decoder* decoder_;
   std::vector<std::size_t> layers_;
   MakeLayer make_;
   Prefix prefix_;
   std::vector<Document> documents_;
+  std::size_t together_;  // documents whose passes run in turns
 };
 
 }  // namespace kvs::inline calibrate

@@ -10,7 +10,6 @@
 #include "calibrate/elitekv/jlrd.h"
 #include "calibrate/elitekv/memory.h"
 #include "core/interrupt.h"
-#include "eval/document_loss.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -149,10 +148,7 @@ void allocate_by_layer(const FactorInput& input, Decoder& decoder, const EliteSe
   const LayerChoice uniform(layers, lattice.start);
   const LayerAllocation found = allocate_layers(budget, uniform, [&](const LayerChoice& choice) {
     done(count++, most);
-    std::vector<double> losses;
-    for (std::size_t n = 0; n < text.measured.size(); ++n)
-      losses.push_back(loss_or_overflow([&] { return measured.divergence(choice, n); }));
-    return losses;
+    return measured.divergence_or_overflow(choice);
   });
 
   LayerLosses held(decoder, text.held, config.layers, make);

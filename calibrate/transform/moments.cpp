@@ -114,18 +114,20 @@ void TransformMoments::add(StateSource& source, std::size_t document) {
   if (tokens <= geometry_.sinks) throw Error(ErrorCode::kInternal, "transform", "a document of sinks alone");
   StateNeeds needs{.layers = geometry_.layers};
   for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre, StateKind::kV}) needs.states.insert(kind);
+  std::vector<double> samples;
   source.visit(document, needs, [&](const DocumentStates& states) {
     const auto at = std::ranges::find(geometry_.layers, states.layer);
     add_layer(source.backend(), states, source.rope(states.layer),
-              static_cast<std::size_t>(at - geometry_.layers.begin()));
+              static_cast<std::size_t>(at - geometry_.layers.begin()), samples);
   });
+  samples_.insert(samples_.end(), samples.begin(), samples.end());  // visits in turns end in the documents' order
   counts_[0] += static_cast<double>(tokens - geometry_.sinks);
   counts_[1] += static_cast<double>(spaced(geometry_.sinks, tokens, kKeys).size());
   counts_[2] += 1;
 }
 
 void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table,
-                                 std::size_t n) {
+                                 std::size_t n, std::vector<double>& samples) {
   const auto [heads, tokens, head_dim] = states[StateKind::kQPre].shape();
   const TransformHeads& sizes = geometry_.heads[n];
   const std::size_t values = sizes.values(), half = values / 2;
@@ -150,7 +152,7 @@ void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& sta
   Eigen::Map<Eigen::VectorXd>(&sums_[before(n, values_of)], index(values)) += coded.colwise().sum().transpose();
   Eigen::Map<DoubleRows>(&outers_[before(n, products_of)], index(values), index(values)) += coded.transpose() * coded;
   for (const std::size_t token : spaced(geometry_.sinks, tokens, kSamples))
-    for (std::size_t i = 0; i < values; ++i) samples_.push_back(static_cast<double>(rows(index(token), index(i))));
+    for (std::size_t i = 0; i < values; ++i) samples.push_back(static_cast<double>(rows(index(token), index(i))));
 
   for (auto* const states_of : {&q, &k})
     for (Rows& head : *states_of)

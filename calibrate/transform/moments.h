@@ -49,7 +49,8 @@ class TransformMoments {
   /// @param outputs  W_oᵀ W_o of each query head: [layer][query_head, head_dim, head_dim]
   TransformMoments(TransformGeometry geometry, std::vector<ScoreRule> rules, std::vector<std::vector<double>> outputs);
 
-  /// Adds one document of more than `sinks` tokens; all must have the same length. One visit of `source`.
+  /// Adds one document of more than `sinks` tokens; all must have the same length. One visit of `source`. Calls may run
+  /// in turns (turns/turns.h); the sums are those of whole documents when all of them have ended.
   void add(StateSource& source, std::size_t document);
 
   const TransformGeometry& geometry() const noexcept { return geometry_; }
@@ -84,7 +85,9 @@ class TransformMoments {
   std::span<const double> part(const std::vector<double>& sums, std::size_t n, SizeOf size) const {
     return std::span(sums).subspan(before(n, size), size(geometry_.heads[n]));
   }
-  void add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table, std::size_t n);
+  /// @param samples  of the document, appended to
+  void add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table, std::size_t n,
+                 std::vector<double>& samples);
 
   TransformGeometry geometry_;
   std::vector<ScoreRule> rules_;

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "eval/divergence.h"
 #include "eval/perplexity.h"
+#include "turns/turns.h"
 
 namespace kvs::inline eval {
 
@@ -26,10 +27,18 @@ double loss_or_overflow(const std::function<double()>& measure) {
 }
 
 const ResidualStream& FullPass::finished() {
-  if (!finished_) {
-    finished_ = decoder_->embed(tokens_);
-    decoder_->advance(*finished_, decoder_->model().config().layers());
+  wait_until([this] { return !runs_; });
+  if (finished_) return *finished_;
+  runs_ = true;
+  try {
+    ResidualStream hidden = decoder_->embed(tokens_);
+    decoder_->advance(hidden, decoder_->model().config().layers());
+    finished_ = std::move(hidden);
+  } catch (...) {
+    runs_ = false;
+    throw;
   }
+  runs_ = false;
   return *finished_;
 }
 

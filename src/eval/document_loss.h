@@ -20,7 +20,8 @@ constexpr bool overflows(double loss) noexcept { return loss > 1e-9 * kOverflowL
 /// pass, must have been run before.
 double loss_or_overflow(const std::function<double()>& measure);
 
-/// The full cache's pass over a document, computed on first use and kept: tokens · d_model floats.
+/// The full cache's pass over a document, computed on first use and kept: tokens · d_model floats. Calls may run in
+/// turns (turns/turns.h).
 class FullPass {
  public:
   /// @param tokens  must outlive this
@@ -34,6 +35,7 @@ class FullPass {
   Decoder* decoder_;
   std::span<const std::int32_t> tokens_;
   std::optional<ResidualStream> finished_;
+  bool runs_ = false;  // for a call that has given way
 };
 
 /// Losses of passes over one document: means over the tokens that have a previous token and follow the prefix.
