@@ -14,6 +14,7 @@
 #include "calibrate/registry.h"
 #include "core/error.h"
 #include "io/record.h"
+#include "model/passes_together.h"
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
 
@@ -167,7 +168,8 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
   const auto alone = make_one_process();
   BudgetSpace space(method_of(method), decoder.model().config(), text.measured.front().size(), plan.bytes, plan.fixed);
   const std::vector<Json> candidates = space.candidates();
-  LossLog log(done, max_losses(space.model(), method, plan, text), journal, ranks == nullptr ? *alone : *ranks);
+  LossLog log(done, max_losses(space.model(), method, plan, text), journal, ranks == nullptr ? *alone : *ranks,
+              passes_together(decoder.model(), text.measured.front().size()));
   BudgetCalibration found;
   const std::size_t prefix = space.cache(candidates.front()).prefix().tokens;
   const auto ranked = screened(decoder, space, candidates, text, prefix, log);

@@ -29,8 +29,8 @@ std::vector<double> recorded_losses(const JsonCursor& list, std::size_t count) {
 
 }  // namespace
 
-LossLog::LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks)
-    : done_(std::move(done)), most_(most), journal_(journal), ranks_(&ranks) {
+LossLog::LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks, std::size_t in_turns)
+    : done_(std::move(done)), most_(most), journal_(journal), ranks_(&ranks), in_turns_(in_turns) {
   const Json told =
       ranks.broadcast(journal == nullptr ? Json{"", Json::array()} : Json{journal->name(), journal->records()});
   name_ = told.at(0).get<std::string>();
@@ -43,8 +43,8 @@ void LossLog::count(std::size_t losses) {
   if (done_) done_(measured_, most_);
 }
 
-std::vector<double> LossLog::shared(const Units& items, const Measure& measure,
-                                    const std::function<void(const Json&)>& take) {
+std::vector<double> LossLog::shared(Units items, const Measure& measure, const std::function<void(const Json&)>& take) {
+  items.together = in_turns_;
   const auto measured = [&](std::size_t n) {
     const double loss = measure(n);
     if (!std::isfinite(loss))

@@ -19,9 +19,10 @@ class LossLog {
   /// Returns the loss of item n.
   using Measure = std::function<double(std::size_t n)>;
 
-  /// @param done     called with the number of losses so far and their maximum
-  /// @param journal  or nullptr; with several ranks, that of rank 0
-  LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks);
+  /// @param done      called with the number of losses so far and their maximum
+  /// @param journal   or nullptr; with several ranks, that of rank 0
+  /// @param in_turns  number of measurements that run in turns (turns/turns.h)
+  LossLog(Done done, std::size_t most, Journal* journal, Ranks& ranks, std::size_t in_turns = 1);
 
   /// Returns the losses of items, each with its own record in the journal.
   std::vector<double> each(std::size_t items, const Measure& measure);
@@ -34,7 +35,7 @@ class LossLog {
   std::size_t measured() const noexcept { return measured_; }
 
  private:
-  std::vector<double> shared(const Units& items, const Measure& measure, const std::function<void(const Json&)>& take);
+  std::vector<double> shared(Units items, const Measure& measure, const std::function<void(const Json&)>& take);
   void count(std::size_t losses);
   /// Returns the next record of the previous run.
   JsonCursor replayed();
@@ -43,6 +44,7 @@ class LossLog {
   std::size_t most_, measured_ = 0, replayed_ = 0;
   Journal* journal_;
   Ranks* ranks_;
+  std::size_t in_turns_;
   std::string name_;          // of the journal
   std::vector<Json> before_;  // the journal's records when it was opened
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "turns/turns.h"
+
 namespace kvs::inline calibrate {
 namespace {
 
@@ -23,17 +25,19 @@ Fp8Sides::Fp8Sides(const ModelConfig& model, ExtremeRule rule, bool by_head)
 
 void Fp8Sides::measure(StateSource& source, const std::function<void(std::size_t)>& done) {
   const StateNeeds needs{.layers = layers_, .states = {StateKind::kKPost, StateKind::kV}};
-  for (std::size_t document = 0; document < source.documents(); ++document) {
-    done(document);
-    source.visit(document, needs, [&](const DocumentStates& states) {
-      const auto n = static_cast<std::size_t>(std::ranges::lower_bound(layers_, states.layer) - layers_.begin());
-      const auto add = [&](Layers& layers, StateKind kind) {
-        layers[n].add(download(source.backend(), states[kind]), heads_of(model_, states.layer), states[kind].extent(2));
-      };
-      add(keys_, StateKind::kKPost);
-      add(values_, StateKind::kV);
-    });
-  }
+  const auto add_layer = [&](const DocumentStates& states) {
+    const auto n = static_cast<std::size_t>(std::ranges::lower_bound(layers_, states.layer) - layers_.begin());
+    const auto add = [&](Layers& layers, StateKind kind) {
+      layers[n].add(download(source.backend(), states[kind]), heads_of(model_, states.layer), states[kind].extent(2));
+    };
+    add(keys_, StateKind::kKPost);
+    add(values_, StateKind::kV);
+  };
+  done(0);
+  run_in_groups(
+      0, source.documents(), source.visits_together(0),
+      [&](std::size_t document) { source.visit(document, needs, add_layer); },
+      [&](std::size_t document) { done(document + 1); });
 }
 
 Json Fp8Sides::scales(const Layers& layers) const {
