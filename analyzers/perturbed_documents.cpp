@@ -4,6 +4,7 @@
 
 #include "eval/paired_difference.h"
 #include "io/record.h"
+#include "turns/turns.h"
 
 namespace kvs::inline analyzers {
 namespace {
@@ -78,15 +79,17 @@ PerturbedDocument perturbed_document_from(const JsonCursor& record, const Pertur
 void compare_documents(SpectralOps& ops, StateSource& original, StateSource& perturbed,
                        std::span<const std::size_t> layers, Journal& journal,
                        const std::function<void(std::size_t)>& done, std::span<PerturbedDocument> documents) {
-  for (std::size_t n = 0; n < documents.size(); ++n) {
-    done(n);
-    if (n < journal.records().size()) {
-      documents[n] = perturbed_document_from(journal.record(n), documents[n], layers.size());
-    } else {
-      documents[n].layers = compare_versions(ops, original, perturbed, n, layers);
-      journal.append(perturbed_document_json(documents[n]));
-    }
-  }
+  const std::size_t known = std::min(journal.records().size(), documents.size());
+  for (std::size_t n = 0; n < known; ++n)
+    documents[n] = perturbed_document_from(journal.record(n), documents[n], layers.size());
+  done(known);
+  run_in_groups(
+      known, documents.size(), original.visits_together(0),
+      [&](std::size_t n) { documents[n].layers = compare_versions(ops, original, perturbed, n, layers); },
+      [&](std::size_t n) {
+        journal.append(perturbed_document_json(documents[n]));
+        done(n + 1);
+      });
 }
 
 }  // namespace kvs::inline analyzers

@@ -24,7 +24,7 @@ PerturbationResult perturbation_result(PerturbationResult result, std::span<cons
 
 /// Fills the layers of `documents`, of which the sources hold a version each.
 /// @param journal  keeps the documents that are done; those that it holds are not run again
-/// @param done     called before each document with the number of documents done
+/// @param done     called with the number of documents done
 void compare_documents(SpectralOps& ops, StateSource& original, StateSource& perturbed,
                        std::span<const std::size_t> layers, Journal& journal,
                        const std::function<void(std::size_t)>& done, std::span<PerturbedDocument> documents);

@@ -8,6 +8,7 @@
 #include "io/finite.h"
 #include "io/record.h"
 #include "model/work.h"
+#include "turns/turns.h"
 
 namespace kvs::inline analyzers {
 namespace {
@@ -96,18 +97,23 @@ Retention retain(AblationForward& forward, const RetentionPlan& plan,
   const std::vector<double> gains = all_gains(plan);
   const std::array<std::size_t, 4> shape{plan.variants(), 2, plan.layers.size(),
                                          gains.size() / (plan.variants() * 2 * plan.layers.size())};
-  for (std::size_t n = 0; n < documents.size(); ++n) {
-    if (n < journal.records().size()) {
-      add_document(result, journal.record(n), plan);
-    } else {
-      forward.begin(documents[n]);
-      const double full = forward.base();
-      const Json record{{"full", full}, {"kept", forward.filtered(plan.layers, {gains, shape})}};
-      journal.append(record);
-      add_document(result, JsonCursor(record, "document"), plan);
-    }
+  const std::size_t known = std::min(journal.records().size(), documents.size());
+  for (std::size_t n = 0; n < known; ++n) {
+    add_document(result, journal.record(n), plan);
     done(n + 1);
   }
+  std::vector<Json> records(documents.size());
+  const auto measure = [&](std::size_t n) {
+    AblationForward passes = forward.another();
+    passes.begin(documents[n]);
+    const double full = passes.base();
+    records[n] = {{"full", full}, {"kept", passes.filtered(plan.layers, {gains, shape})}};
+  };
+  run_in_groups(known, documents.size(), forward.together(), measure, [&](std::size_t n) {
+    journal.append(records[n]);
+    add_document(result, JsonCursor(records[n], "document"), plan);
+    done(n + 1);
+  });
   return result;
 }
 

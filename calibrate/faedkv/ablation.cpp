@@ -10,6 +10,7 @@
 #include "io/record.h"
 #include "model/work.h"
 #include "ranks/watch.h"
+#include "turns/turns.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -147,6 +148,7 @@ class AblationRun {
   AblationRun(AblationForward& forward, const AblationPlan& plan, std::span<const std::vector<std::int32_t>> documents,
               Ranks& ranks, Journal* journal)
       : forward_(forward),
+        own_{forward.another(), {}},
         plan_(plan),
         documents_(documents),
         ranks_(ranks),
@@ -166,7 +168,7 @@ class AblationRun {
   /// @param made  called with the passes of each finished unit
   void run(std::span<const std::size_t> order, const Choice& choice, const std::function<void(std::size_t)>& made) {
     const std::size_t units = choice.size() + 1;  // the last one is the base
-    const auto measure = [&](std::size_t unit) { return measured(order[unit / units], unit % units, choice); };
+    const auto measure = [&](std::size_t unit) { return measured(own_, order[unit / units], unit % units, choice); };
     const auto take = [&](std::size_t unit, const Json& record) {
       if (!record.is_null()) {
         if (journal_ != nullptr) journal_->append(record);
@@ -174,6 +176,7 @@ class AblationRun {
       }
       if (unit % units < choice.size()) made(choice[unit % units].size());
     };
+    if (!plan_.race && ranks_.alone() && forward_.together() > 1) return measure_in_turns(order, choice, take);
     const Units all{.last = order.size() * units, .per_document = units};
     if (!plan_.race)
       return ranks_.share(
@@ -185,38 +188,58 @@ class AblationRun {
   }
 
  private:
+  /// Passes over one document at a time.
+  struct Passes {
+    AblationForward forward;
+    std::optional<std::size_t> begun;  // document of `forward`
+  };
+
+  /// Measures documents in turns, each with passes of its own, so that streamed layers are read once for all of them.
+  void measure_in_turns(std::span<const std::size_t> order, const Choice& choice,
+                        const std::function<void(std::size_t, const Json&)>& take) {
+    const std::size_t units = choice.size() + 1;
+    std::vector<std::vector<Json>> records(order.size());
+    const auto measure = [&](std::size_t at) {
+      Passes passes{forward_.another(), {}};
+      for (std::size_t n = 0; n < units; ++n) records[at].push_back(measured(passes, order[at], n, choice));
+    };
+    run_in_groups(0, order.size(), forward_.together(), measure, [&](std::size_t at) {
+      for (std::size_t n = 0; n < units; ++n) take(at * units + n, records[at][n]);
+      records[at].clear();
+    });
+  }
   /// Returns null if a previous run has measured it.
-  Json measured(std::size_t document, std::size_t n, const Choice& choice) {
+  Json measured(Passes& passes, std::size_t document, std::size_t n, const Choice& choice) const {
     if (n == choice.size()) {
       if (before_.has_base(document)) return nullptr;
-      begin(document);
-      begun_.reset();
-      return {{"document", document}, {"base", forward_.base()}};
+      begin(passes, document);
+      passes.begun.reset();
+      return {{"document", document}, {"base", passes.forward.base()}};
     }
     const std::size_t layer = plan_.layers[n / plan_.chunk_counts.size()],
                       chunks = plan_.chunk_counts[n % plan_.chunk_counts.size()];
     if (choice[n].empty() || before_.has(document, layer, chunks)) return nullptr;
-    begin(document);
+    begin(passes, document);
     const std::vector<double> gains = ablation_gains(plan_.grid_of(chunks), choice[n]);
     Json unit{{"document", document}, {"layer", layer}, {"chunks", chunks}};
     if (plan_.race) unit["ablated"] = choice[n];
-    unit["nll"] = forward_.variants(layer, {gains, {choice[n].size(), gains.size() / choice[n].size()}});
+    unit["nll"] = passes.forward.variants(layer, {gains, {choice[n].size(), gains.size() / choice[n].size()}});
     return unit;
   }
-  void begin(std::size_t document) {
-    if (begun_ == document) return;
+  void begin(Passes& passes, std::size_t document) const {
+    if (passes.begun == document) return;
     note_document(document);
-    forward_.begin(documents_[document]);
-    begun_ = document;
+    passes.forward.begin(documents_[document]);
+    passes.begun = document;
   }
 
   AblationForward& forward_;
+  Passes own_;  // of documents one after the other
   const AblationPlan& plan_;
   std::span<const std::vector<std::int32_t>> documents_;
   Ranks& ranks_;
   Journal* journal_;
-  AblationTable before_, table_;      // of the previous run; of both
-  std::optional<std::size_t> begun_;  // document of forward_
+  AblationTable before_, table_;  // of the previous run; of both
 };
 
 }  // namespace
@@ -265,14 +288,15 @@ KeptLosses kept_losses(AblationForward& forward, const AblationPlan& plan, const
   const bool is_one = documents.size() == 1;
   KeptLosses losses{std::vector<PerplexitySum>(counts)};
   ranks.share(
-      {.last = documents.size()},
+      {.last = documents.size(), .together = forward.together()},
       [&](std::size_t n) {
         std::vector<double> squares;
-        forward.begin(documents[n]);
-        std::vector<double> sums = forward.filtered(plan.layers, {gains, shape}, &squares);
+        AblationForward passes = forward.another();
+        passes.begin(documents[n]);
+        std::vector<double> sums = passes.filtered(plan.layers, {gains, shape}, &squares);
         if (is_one) {
-          forward.begin(documents[n]);
-          sums.push_back(forward.base(&squares));
+          passes.begin(documents[n]);
+          sums.push_back(passes.base(&squares));
         }
         return UnitResult{Json(), {std::move(sums), std::move(squares)}};
       },

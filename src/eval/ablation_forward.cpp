@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "caches/token_rows.h"
+#include "model/passes_together.h"
 
 namespace kvs::inline eval {
 namespace {
@@ -132,6 +133,11 @@ std::string AblationSetup::subject() const {
 AblationForward::AblationForward(Decoder& decoder, SpectralOps& ops, const AblationSetup& setup, std::size_t batch_rows)
     : decoder_(&decoder), ops_(&ops), setup_(setup), batch_rows_(batch_rows) {}
 AblationForward::~AblationForward() = default;
+
+std::size_t AblationForward::together() const {
+  const std::size_t row = decoder_->model().config().d_model * sizeof(float);
+  return passes_together(decoder_->model(), setup_.tokens, (batch_rows_ + setup_.tokens) * row);
+}
 
 void AblationForward::begin(std::span<const std::int32_t> tokens) {
   tokens_.assign(tokens.begin(), tokens.end());

@@ -39,6 +39,10 @@ class AblationForward {
   /// @param batch_rows  maximum number of rows (members · tokens) in a batch of variants
   AblationForward(Decoder& decoder, SpectralOps& ops, const AblationSetup& setup, std::size_t batch_rows = 4096);
   ~AblationForward();
+  /// Returns the passes of a further document, which may run in turns with these (turns/turns.h).
+  AblationForward another() const { return AblationForward(*decoder_, *ops_, setup_, batch_rows_); }
+  /// Returns the number of documents whose passes run in turns.
+  std::size_t together() const;
 
   /// Starts a document of setup.tokens tokens.
   void begin(std::span<const std::int32_t> tokens);
