@@ -135,6 +135,12 @@ std::unique_ptr<LayerCache> make_kivi(Parameters& parameters, const CacheLayer& 
   return std::make_unique<KiviCache>(options);
 }
 
+std::string kivi_obstacle(const ModelConfig& model) {
+  if (!model.has_latents()) return {};
+  return "found latent attention, whose rows are key and value at once; expected rows of their own: keys are quantised "
+         "by channel, values by token";
+}
+
 }  // namespace
 
 constinit const Method kKiviMethod{
@@ -152,6 +158,7 @@ constinit const Method kKiviMethod{
         [](std::size_t) {
           return std::vector<Json>{{{"bits", 4}}, {{"bits", 2}}};
         },
+    .obstacle = kivi_obstacle,
     .priority = 8,
 };
 

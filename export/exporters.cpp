@@ -88,6 +88,9 @@ void check_layers(const Exporter& exporter, const ModelConfig& model) {
     throw Error(ErrorCode::kUnsupported, model.name,
                 "found " + std::to_string(without.size()) + " of " + std::to_string(model.layers()) +
                     " layers without a KV cache of their own, expected one in every layer for " + name);
+  if (model.has_latents())
+    throw Error(ErrorCode::kUnsupported, model.name,
+                "found latent attention, whose rows are key and value at once; expected rows of their own for " + name);
   if (!model.has_equal_layers())
     throw Error(ErrorCode::kUnsupported, model.name,
                 "found layers with heads of several sizes, expected one size for all layers for " + name);

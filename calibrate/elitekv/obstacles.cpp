@@ -7,6 +7,9 @@
 namespace kvs::inline calibrate {
 
 std::string ropelite_obstacle(const ModelConfig& model) {
+  if (model.has_latents())
+    return "found latent attention, whose heads share one key that rotates; expected keys of each head: RoPElite "
+           "chooses the chunks of a head, and J-LRD makes a latent of its own";
   if (model.unrotated_layers() > 0) return unrotated_text(model);
   if (std::string obstacle = norm_order_obstacle(model); !obstacle.empty()) return obstacle;
   if (!model.layers_without_cache().empty())

@@ -17,6 +17,7 @@ struct LayerShape {
   std::size_t window = 0;                    // positions that a token reads at most; 0: all
   bool one_row = false;                      // keys and values come from one row (AttentionConfig)
   std::optional<std::size_t> kv_layer = {};  // the earlier layer whose keys and values it reads
+  bool latent = false;                       // latent attention: a key's row is also the value's (one_row is set)
 
   /// Returns true if the layer has keys and values of its own.
   bool has_cache() const noexcept { return kv_heads > 0 && !kv_layer; }

@@ -136,7 +136,8 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
   const LayerShape& heads_of = shape.layers.at(layer);
   KvTypes types{{format_of(k, true, rotates, heads_of, adjacent)},
                 {format_of(v, false, rotates, heads_of, adjacent)},
-                heads_of.one_row};
+                heads_of.one_row,
+                heads_of.latent};
   constexpr double kLeast = std::numeric_limits<float>::min(), kMost = std::numeric_limits<float>::max();
   const auto scales = [&](std::string_view name, std::string_view help) {
     const std::vector<double> given = parameters.values(name, help, 1, kLeast, kMost, heads_of.kv_heads);
@@ -144,17 +145,20 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
   };
   types.k.scales = scales("scale_k", "scale of fp8 keys: one value, or one per KV head");
   types.v.scales = scales("scale_v", "scale of fp8 values: one value, or one per KV head");
+  if (heads_of.latent && types.k.format.kind != types.v.format.kind)
+    parameters.refuse(
+        "type_v", "found another than of keys, expected the same: a row of latent attention is key and value at once");
   const StorageType& wider = k.plain_ends > v.plain_ends ? k : v;
   const auto skipped = parameters.indices("type_skip_layers", "layers that stay at 16 bits",
                                           ends(wider, parameters.layers()), parameters.layers());
   return std::ranges::find(skipped, layer) == skipped.end()
              ? types
-             : KvTypes{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}, heads_of.one_row};
+             : KvTypes{{{.kind = RowKind::kF16}}, {{.kind = RowKind::kF16}}, heads_of.one_row, heads_of.latent};
 }
 
 }  // namespace
 
-KvTypes plain_types(const LayerShape& layer) { return {{}, {}, layer.one_row}; }
+KvTypes plain_types(const LayerShape& layer) { return {{}, {}, layer.one_row, layer.latent}; }
 
 bool is_kv_type(std::string_view name) noexcept {
   return std::ranges::find(kStorageTypes, name, &StorageType::name) != kStorageTypes.end();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "caches/chosen_rows.h"
+
 namespace kvs::inline caches {
 namespace {
 
@@ -30,6 +32,7 @@ void turn_later(LayerStates& states) {
 }
 
 void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass) {
+  if (!states.chosen.empty()) return attend_chosen(states, past, out);
   states.backend.attention({.q = states.q,
                             .k = states.k,
                             .v = states.v,

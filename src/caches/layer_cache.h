@@ -38,6 +38,8 @@ struct LayerStates {
   std::span<const float> query_factors = {};  // [token] that q was multiplied by, or empty
   RotatedNorm norm = {};                      // of a model that normalises rotated queries and keys
   RotatedNorm turned_norm = {};               // used by turn_later()
+  /// The positions that each token reads, ascending, then −1: [member · token, most]; empty: all. Latent attention.
+  std::span<const std::int32_t> chosen = {};
 
   std::size_t members() const noexcept { return q.extent(0); }
   std::size_t tokens() const noexcept { return q.extent(2); }
@@ -87,6 +89,8 @@ class LayerCache {
   /// @throws Error kUsage if the method cannot work with a prefix of `tokens` tokens
   virtual void begin_prefix(std::size_t /*tokens*/) {}
   virtual void end_prefix(Backend&) {}
+  /// Returns true if the cache holds the rows of all tokens, at their positions, so that others can choose some.
+  virtual bool holds_every_token() const noexcept { return false; }
   virtual CacheBytes bytes() const noexcept = 0;
   /// Returns the largest memory at any time during the last attend().
   virtual CacheBytes peak() const noexcept { return bytes(); }
@@ -128,6 +132,8 @@ class Cache {
   /// From now on a single member does not change the states either: later passes begin where this one ended.
   void hold_recurrent_states() noexcept { holds_recurrent_states_ = true; }
   bool holds_recurrent_states() const noexcept { return holds_recurrent_states_; }
+  /// The keys of a layer's index of tokens, [token, dim], under the same rules as recurrent().
+  std::vector<float>& index_keys(std::size_t layer) { return index_keys_[layer]; }
   /// Bytes of the recurrent states, which bytes() does not include.
   std::size_t recurrent_bytes() const noexcept;
   /// Returns the smallest max_tokens_per_call() of all layers.
@@ -142,7 +148,8 @@ class Cache {
 
  private:
   std::vector<std::unique_ptr<LayerCache>> layers_;
-  std::map<std::size_t, RecurrentState> recurrent_;  // [layer]
+  std::map<std::size_t, RecurrentState> recurrent_;       // [layer]
+  std::map<std::size_t, std::vector<float>> index_keys_;  // [layer]
   bool holds_recurrent_states_ = false;
   Prefix prefix_;
 };

@@ -133,7 +133,10 @@ PastKv TokenRows::add(const LayerStates& states) {
     if (!is_plain()) throw Error(ErrorCode::kInternal, "cache", "coded rows of several members");
     return held();
   }
-  return {k_.add(backend, states.k), v_.add(backend, states.v)};
+  const StoredRows keys = k_.add(backend, states.k);
+  if (!latent_) return {keys, v_.add(backend, states.v)};
+  backend.copy(states.v.data(), states.k.data(), states.k.size() * sizeof(float));
+  return {keys, keys};
 }
 
 }  // namespace kvs::inline caches

@@ -52,21 +52,24 @@ class RowBuffer {
   StoredRows held_;
 };
 
-/// Keys and values of one sequence: two row buffers.
+/// Keys and values of one sequence: two row buffers, or in latent attention one. There the row of a key is also that of
+/// the value: its rotated channels do not reach the heads' values.
 class TokenRows {
  public:
   struct Part {
     RowBuffer::Part k, v;
   };
 
-  explicit TokenRows(const KvTypes& types = {}) : k_(types.k), v_(types.v), one_row_(types.one_row) {}
+  explicit TokenRows(const KvTypes& types = {})
+      : k_(types.k), v_(types.v), one_row_(types.one_row), latent_(types.latent) {}
 
   std::size_t count() const noexcept { return k_.count(); }
   /// Returns true if rows are stored in f32, not coded.
   bool is_plain() const noexcept { return held().is_plain(); }
-  PastKv held() const noexcept { return {k_.held(), v_.held()}; }
+  PastKv held() const noexcept { return {k_.held(), values().held()}; }
   CacheBytes bytes() const noexcept {
     CacheBytes sum = k_.bytes();
+    if (latent_) return sum;
     if (one_row_ && is_plain()) sum.stored = 0;  // v's rows are those of k
     return sum += v_.bytes();
   }
@@ -79,15 +82,15 @@ class TokenRows {
   void append(Backend& backend, BackendView<const float, 4> k, BackendView<const float, 4> v, std::size_t first,
               std::size_t count) {
     k_.append(backend, k, first, count);
-    v_.append(backend, v, first, count);
+    if (!latent_) v_.append(backend, v, first, count);
   }
   Part copy(Backend& backend, std::size_t first, std::size_t count) const {
-    return {k_.copy(backend, first, count), v_.copy(backend, first, count)};
+    return {k_.copy(backend, first, count), values().copy(backend, first, count)};
   }
   void put(Backend& backend, std::size_t to, BackendView<const float, 4> k, BackendView<const float, 4> v,
            std::size_t first, std::size_t count) {
     k_.put(backend, to, k, first, count);
-    v_.put(backend, to, v, first, count);
+    if (!latent_) v_.put(backend, to, v, first, count);
   }
   void put(Backend& backend, std::size_t to, const Part& part) {
     put(backend, to, part.k.view(), part.v.view(), 0, part.k.view().extent(2));
@@ -96,25 +99,28 @@ class TokenRows {
     k_.put(backend, to, k.view(), 0, k.view().extent(2));
   }
   void keep(Backend& backend, std::size_t first, std::size_t count, const std::vector<std::vector<std::size_t>>& kept) {
-    k_.keep(backend, first, count, kept);
-    v_.keep(backend, first, count, kept);
+    change([&](RowBuffer& rows) { rows.keep(backend, first, count, kept); });
   }
   void drop_each(Backend& backend, const std::vector<std::size_t>& rows) {
-    k_.drop_each(backend, rows);
-    v_.drop_each(backend, rows);
+    change([&](RowBuffer& buffer) { buffer.drop_each(backend, rows); });
   }
   void truncate(std::size_t count) noexcept {
-    k_.truncate(count);
-    v_.truncate(count);
+    change([&](RowBuffer& rows) { rows.truncate(count); });
   }
   void drop_front(Backend& backend, std::size_t count) {
-    k_.drop_front(backend, count);
-    v_.drop_front(backend, count);
+    change([&](RowBuffer& rows) { rows.drop_front(backend, count); });
   }
 
  private:
-  RowBuffer k_, v_;
-  bool one_row_;
+  const RowBuffer& values() const noexcept { return latent_ ? k_ : v_; }
+  template <class Change>
+  void change(Change change_rows) {
+    change_rows(k_);
+    if (!latent_) change_rows(v_);
+  }
+
+  RowBuffer k_, v_;  // v_: empty in latent attention
+  bool one_row_, latent_;
 };
 
 }  // namespace kvs::inline caches

@@ -53,6 +53,13 @@ bool fits(const StoredRows& rows, const AttentionInput& in) {
 
 }  // namespace
 
+void DeviceMemory::copy_pieces(void* to, std::size_t to_stride, const void* from, std::size_t from_stride,
+                               std::size_t bytes, std::size_t pieces) {
+  for (std::size_t piece = 0; piece < pieces; ++piece)
+    copy(static_cast<std::byte*>(to) + piece * to_stride, static_cast<const std::byte*>(from) + piece * from_stride,
+         bytes);
+}
+
 void ForwardOps::add_rows(BackendView<const float, 2> /*x*/, std::span<const std::int32_t> /*rows*/,
                           std::span<const float> /*weights*/, BackendView<float, 2> /*sum*/) {
   refuse_device("experts");

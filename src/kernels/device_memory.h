@@ -40,6 +40,9 @@ class DeviceMemory {
   /// Waits for all earlier operations.
   virtual void download(void* to_host, const void* from, std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// Copies `pieces` pieces of `bytes` each. They begin `to_stride` and `from_stride` bytes apart, and do not overlap.
+  virtual void copy_pieces(void* to, std::size_t to_stride, const void* from, std::size_t from_stride,
+                           std::size_t bytes, std::size_t pieces);
   /// Returns the free bytes of a device with its own memory; SIZE_MAX if the device uses the system's memory.
   virtual std::size_t memory_left() const { return SIZE_MAX; }
   /// Makes a staging for copies of up to `values` values to the host in `type`. It must not outlive the backend.

@@ -32,8 +32,20 @@ enum class TensorRole : std::uint8_t {
   kValue,
   kQueryNorm,
   kKeyNorm,
-  kSinks,       // logits of the attention's sinks
-  kOutputGate,  // of the attention's output: its sigmoid
+  kSinks,        // logits of the attention's sinks
+  kOutputGate,   // of the attention's output: its sigmoid
+  kQueryLatent,  // these: of latent attention, in which kQuery and kKey are the parts that rotate
+  kQueryLatentNorm,
+  kPlainQuery,  // the channels of queries that do not rotate
+  kKvLatent,
+  kKvLatentNorm,
+  kLatentKeyMap,  // transposed W_k of all heads, [heads · rank, plain_dim], or
+  kLatentKey,     // W_k of all heads, [heads · plain_dim, rank]
+  kLatentValue,   // W_v of all heads, [heads · value_dim, rank]
+  kIndexQuery,    // these: of the index of tokens
+  kIndexKey,
+  kIndexKeyNorm,
+  kIndexWeight,  // of the index's heads, [heads, d_model]
   kOutput,
   kAttentionOutputNorm,
   kFeedForwardNorm,
@@ -78,7 +90,7 @@ enum class TensorRole : std::uint8_t {
   kExpertUp,
   kExpertDown
 };
-inline constexpr std::size_t kTensorRoles = 57, kExpertRoles = 3;
+inline constexpr std::size_t kTensorRoles = 69, kExpertRoles = 3;
 constexpr bool is_shared(TensorRole role) noexcept {
   return role >= TensorRole::kSharedScale && role <= TensorRole::kSharedDown;
 }
@@ -97,6 +109,17 @@ enum class TensorAxis : std::uint8_t {
   kQueryHeads,
   kKvHeads,
   kOne,
+  kQueryLatentRank,  // these: of latent attention
+  kLatentRank,
+  kSharedKey,
+  kPlainQueryRows,
+  kRotatedQueryRows,
+  kPlainDim,
+  kIndexRows,
+  kIndexDim,
+  kIndexHeads,
+  kLatentRows,  // heads · rank
+  kLatentValueRows,
   kExperts,
   kExpertWidth,
   kSharedWidth,
@@ -136,6 +159,9 @@ struct TensorSpec {
   bool sequential_only = false;  // models with a parallel residual lack it
   /// Hugging Face files store the parts of a tensor head by head: first all parts of head 0. kNone: part by part.
   TensorAxis hf_heads = TensorAxis::kNone;
+  TensorAxis gguf_heads = TensorAxis::kNone;  // the same in GGUF
+  TensorAxis by_head = TensorAxis::kNone;     // the tensor has three dimensions, of which the first is this one
+  bool gguf_optional = false;                 // a GGUF may lack it
 
   bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
 };
@@ -188,10 +214,11 @@ struct ConfigKeys {
   std::size_t d_ff_default = 0;                 // 0: the key is required
   std::string_view logit_scale = {};            // key of ModelConfig::logit_scale
   float logit_scale_default = 1;
-  bool multipliers = false;        // attention_, embedding_ and residual_multiplier, logits_scaling; defaults 1
-  std::string_view clip = {};      // key of AttentionConfig::clip
-  bool query_temperature = false;  // llama_4_scaling_beta of rope_parameters
-  bool sinks = false;              // AttentionConfig::sinks
+  bool multipliers = false;           // attention_, embedding_ and residual_multiplier, logits_scaling; defaults 1
+  std::string_view clip = {};         // key of AttentionConfig::clip
+  bool query_temperature = false;     // llama_4_scaling_beta of rope_parameters
+  std::string_view interleaved = {};  // switch of Architecture::hf_interleaved
+  bool sinks = false;                 // AttentionConfig::sinks
   std::string_view parallel_residual = {};  // switch; the row's arithmetic holds its default
   std::string_view window_pattern = {};     // overrides the row's period of WindowRule::kPattern
   std::string_view attention_scalar = {};   // scores are divided by its square root; empty: by that of head_dim
@@ -224,6 +251,7 @@ struct ExpertRules {
   // In GGUF: scores if the file does not say, and the activation of the experts.
   ExpertsConfig::Scores gguf_scores = ExpertsConfig::Scores::kSoftmax;
   SwigluClamp gguf_clamp = {};
+  std::size_t gguf_group_scores = 2;  // ExpertsConfig::group_scores of softmax scores
 };
 
 /// How a family with recurrent blocks states them.
@@ -235,12 +263,14 @@ struct RecurrenceRules {
   std::span<const TensorSpec> tensors;     // of a recurrent block, with the norm of its input
 };
 
-/// How a family states sizes that differ between layers.
+/// How a family states sizes that differ between layers, or that other families do not have.
 struct LayerRules {
   /// Sets them. `config` has its layers with the sizes that all share, and their windows.
   /// @throws Error kInput, kUnsupported with the JSON pointer.
   void (*read)(const JsonCursor& root, ModelConfig& config);
   std::span<const std::string_view> keys;  // of config.json that `read` reads, or that have no effect
+  /// Sets the attention of GGUF files instead of the keys of other families; nullptr: they set it.
+  void (*read_gguf)(const GgufKeys& keys, ModelConfig& config) = nullptr;
 };
 
 /// A supported family of models: a row of the table in architectures.cpp.
@@ -262,6 +292,7 @@ struct Architecture {
   std::size_t gguf_window_default = 0;          // if the key is missing
   bool gguf_interleaved = false;                // GGUF stores the rows of W_q and W_k as adjacent RoPE pairs
   bool hf_interleaved = false;                  // config.json's weights store them so, too
+  bool index_interleaved = false;               // the index of tokens stores them so
   bool hf_norms_less_one = false;               // gains of norms are stored minus 1
   std::size_t gguf_wide_scale_layers = 0;       // GGUF: layers of models with score scale 1 / sqrt(d_model / heads)
   const ExpertRules* experts = nullptr;         // nullptr: the family has none

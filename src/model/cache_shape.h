@@ -7,11 +7,11 @@ namespace kvs::inline model {
 
 /// Returns the properties of a model that caches need.
 inline CacheShape cache_shape(const ModelConfig& model) {
-  CacheShape shape{.layers = {}, .adjacent_pairs = model.adjacent_pairs};
+  CacheShape shape{.layers = {}, .adjacent_pairs = model.adjacent_pairs && !model.has_latents()};
   for (const LayerConfig& layer : model.layer) {
     const AttentionConfig& attention = layer.attention;
-    shape.layers.push_back(
-        {attention.kv_heads, attention.head_dim, attention.reach(), attention.one_row, attention.kv_layer});
+    shape.layers.push_back({attention.kv_heads, attention.head_dim, attention.reach(), attention.one_row,
+                            attention.kv_layer, attention.is_latent()});
   }
   return shape;
 }

@@ -16,6 +16,7 @@ namespace {
 constexpr std::array kComposites{
     Composite{"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", true, false},
     Composite{"gemma4", "Gemma4ForConditionalGeneration", "gemma4_text", true},
+    Composite{"kimi_k25", "KimiK25ForConditionalGeneration", "deepseek_v3", false},
     Composite{"llama4", "Llama4ForConditionalGeneration", "llama4_text", false},
     Composite{"mistral3", "Mistral3ForConditionalGeneration", "mistral", true},
     Composite{"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text", false},

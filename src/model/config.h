@@ -25,6 +25,25 @@ struct QueryTemperature {
   }
 };
 
+/// An index chooses the tokens that a query of latent attention reads (token_index.h).
+struct TokenIndexConfig {
+  std::size_t chosen = 0;          // tokens that a query reads at most; 0: no index
+  std::size_t heads = 0, dim = 0;  // of the index's queries; keys have one head
+  bool shared = false;             // the layer takes the choice of the last layer with an index of its own
+};
+
+/// Multi-head latent attention in its absorbed form: all query heads read one KV head, whose row is a key that rotates
+/// and the latent, [head_dim − rank | rank] channels. A query's channels that do not rotate are mapped to the latent
+/// with the head's W_k; its attention over latents is mapped to the head's values with W_v (latent_attention.h).
+/// Source: DeepSeek-V2 (2024), arXiv:2405.04434, section 2.1 and appendix C.
+struct LatentConfig {
+  std::size_t rank = 0;        // channels of the latent; 0: heads have keys and values of their own
+  std::size_t query_rank = 0;  // channels of the latent that queries come from; 0: they come from the layer's input
+  std::size_t plain_dim = 0;   // channels of a query head that do not rotate
+  std::size_t value_dim = 0;   // channels of a head's values
+  TokenIndexConfig index = {};
+};
+
 /// The attention of one layer.
 struct AttentionConfig {
   std::size_t query_heads = 0, kv_heads = 0, head_dim = 0;
@@ -39,9 +58,13 @@ struct AttentionConfig {
   bool unit_norms = false;  // RMS of each head's rotated queries and keys, without gains (QkNorm)
   bool one_row = false;     // keys and values come from one row of each KV head, which is all that a cache must hold
   std::optional<std::size_t> kv_layer = {};  // the earlier layer whose keys and values it reads; none: its own
+  LatentConfig latent = {};
 
   /// Returns the number of positions that a token reads at most; 0: all.
   std::size_t reach() const noexcept { return chunk > 0 ? chunk : window; }
+  bool is_latent() const noexcept { return latent.rank > 0; }
+  /// Channels of the key that all heads of a latent attention share.
+  std::size_t shared_key_dim() const noexcept { return head_dim - latent.rank; }
   /// Returns the number of query heads that read one KV head.
   std::size_t group() const noexcept { return query_heads / kv_heads; }
   /// Returns the factor of q·k.
@@ -65,8 +88,9 @@ struct ExpertsConfig {
   bool normalised = false;            // the weights of the chosen experts are divided by their sum
   SwigluClamp clamp = {};             // limit 0: the experts have the family's activation
   float scale = 1;                    // multiplies the weights
-  /// Experts are chosen from the best `chosen_groups` of `groups` groups, by the sum of a group's two largest scores.
-  std::size_t groups = 1, chosen_groups = 1;
+  /// Experts are chosen from the best `chosen_groups` of `groups` groups, by the sum of a group's `group_scores`
+  /// largest scores.
+  std::size_t groups = 1, chosen_groups = 1, group_scores = 2;
   bool scaled_inputs = false;  // the weights multiply the experts' inputs instead of their outputs
   bool beside_dense = false;   // the block's output is added to that of a dense block, each with norms of its own
 };
@@ -192,6 +216,17 @@ struct ModelConfig {
     return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.feed_forward.is_sparse(); });
   }
 
+  /// Returns true if some layer has latent attention.
+  bool has_latents() const noexcept {
+    return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.is_latent(); });
+  }
+  /// Values of the index's keys of all layers per token, which are beside the KV cache.
+  std::size_t index_values_per_token() const noexcept {
+    std::size_t sum = 0;
+    for (const LayerConfig& each : layer)
+      if (const TokenIndexConfig& index = each.attention.latent.index; !index.shared) sum += index.dim;
+    return sum;
+  }
   /// Returns true if some layer has a recurrent block.
   bool has_recurrence() const noexcept { return std::ranges::any_of(layer, &LayerConfig::has_recurrence); }
   /// Values of the states of all recurrent blocks, for a text of any length.

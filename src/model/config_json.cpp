@@ -25,10 +25,11 @@ Json recurrence_json(const RecurrenceConfig& block) {
 
 Json layer_json(const LayerConfig& layer) {
   const auto& [query_heads, kv_heads, head_dim, window, chunk, rope, scale, softcap, clip, sinks, temperature,
-               unit_norms, one_row, kv_layer] = layer.attention;
+               unit_norms, one_row, kv_layer, latent_attention] = layer.attention;
+  const auto& [rank, query_rank, plain_dim, value_dim, index] = latent_attention;
   const auto& [d_ff, experts] = layer.feed_forward;
   const auto& [count, chosen, expert_d_ff, shared_d_ff, latent, scores, normalised, clamp, scale_of_experts, groups,
-               chosen_groups, scaled_inputs, beside_dense] = experts;
+               chosen_groups, group_scores, scaled_inputs, beside_dense] = experts;
   Json json{query_heads, kv_heads,          head_dim,           window, rope, scale, softcap,
             clip,        temperature.scale, temperature.length, sinks,  d_ff};
   if (count > 0)
@@ -42,6 +43,9 @@ Json layer_json(const LayerConfig& layer) {
   if (temperature.shift > 0) json.push_back({"shift", temperature.shift});
   if (unit_norms) json.push_back("unit_norms");
   if (one_row) json.push_back("one_row");
+  if (rank > 0) json.push_back({"latent", rank, query_rank, plain_dim, value_dim});
+  if (index.chosen > 0) json.push_back({"index", index.chosen, index.heads, index.dim, index.shared});
+  if (group_scores != 2) json.push_back({"group_scores", group_scores});
   if (kv_layer) json.push_back({"kv_layer", *kv_layer});
   return json;
 }

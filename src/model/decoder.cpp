@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "model/latent_attention.h"
 #include "model/recurrent_block.h"
 #include "model/scratch.h"
 #include "model/sparse_block.h"
@@ -57,7 +58,8 @@ struct Decoder::ForwardPass {
         last(backend),
         routed(backend),
         sparse(backend),
-        recurrent(backend) {}
+        recurrent(backend),
+        latent(backend) {}
 
   void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache);
   void mix(ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
@@ -66,6 +68,7 @@ struct Decoder::ForwardPass {
   LayerStates project_states(const ResidualStream& hidden, std::size_t layer, const Operand& x);
   void attend_stored(ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended,
                      StateHook* hook, Cache* cache);
+  void choose_tokens(ResidualStream& hidden, LayerStates& states, const Operand& x, Cache* cache);
   void attend_shared(const ResidualStream& hidden, LayerStates& states, const Operand& attended, Cache* cache);
   SharedStates shared_states(const LayerStates& states) const;
   template <class Use>
@@ -99,6 +102,7 @@ struct Decoder::ForwardPass {
   std::vector<float> query_factors;  // [token] of the current layer
   SparseBlock sparse;
   RecurrentBlock recurrent;
+  LatentAttention latent;
 };
 
 /// Computes the input of a block or the head from the residual stream; without a norm, the rows themselves.
@@ -140,7 +144,7 @@ void Decoder::ForwardPass::project(const LayerWeights& weights, const Operand& x
 bool Decoder::ForwardPass::changes_states(std::size_t layer) const {
   const AttentionConfig& attention = config.layer[layer].attention;
   return config.arithmetic.qk_norm != QkNorm::kNone || config.arithmetic.value_norm || attention.kv_layer ||
-         config.is_read(layer) || attention.clip > 0 || attention.temperature.scale != 0;
+         attention.is_latent() || config.is_read(layer) || attention.clip > 0 || attention.temperature.scale != 0;
 }
 
 void Decoder::ForwardPass::norm_heads(const BackendView<float, 4>& states, const NormWeights& norm) {
@@ -220,10 +224,13 @@ LayerStates Decoder::ForwardPass::project_states(const ResidualStream& hidden, s
                      .q = q.states({members, attention.query_heads, tokens, head_dim}),
                      .k = k.states({members, kv_heads, tokens, head_dim}),
                      .v = v.states({members, kv_heads, tokens, head_dim})};
-  project(weights, x, members, [&](std::size_t first, std::size_t count, const BackendView<float, 2>& qkv) {
-    backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
-                        member_range(states.v, first, count));
-  });
+  if (attention.is_latent())
+    latent.project(x, weights.latent, attention, states);
+  else
+    project(weights, x, members, [&](std::size_t first, std::size_t count, const BackendView<float, 2>& qkv) {
+      backend.split_heads(qkv, member_range(states.q, first, count), member_range(states.k, first, count),
+                          member_range(states.v, first, count));
+    });
   change_states(states, weights);
   set_score_options(states, layer);
   set_rotated_norms(states, weights);
@@ -235,6 +242,7 @@ void Decoder::ForwardPass::attend_stored(ResidualStream& hidden, std::size_t lay
                                          const Operand& attended, StateHook* hook, Cache* cache) {
   LayerStates states = project_states(hidden, layer, x);
   if (config.layer[layer].attention.kv_layer) return attend_shared(hidden, states, attended, cache);
+  if (config.layer[layer].attention.latent.index.chosen > 0) choose_tokens(hidden, states, x, cache);
   if (hook != nullptr) hook->before_rope(states);
   SharedStates shared;
   if (config.is_read(layer)) shared = shared_states(states);
@@ -246,6 +254,24 @@ void Decoder::ForwardPass::attend_stored(ResidualStream& hidden, std::size_t lay
   if (config.is_read(layer)) hidden.shared[layer] = std::make_shared<const SharedStates>(std::move(shared));
   if (cache != nullptr) return cache->layer(layer).attend(states, attended);
   attend_rows(states, {}, attended);
+}
+
+/// Sets the tokens that each query reads, in a layer with an index of tokens or with another layer's choice.
+void Decoder::ForwardPass::choose_tokens(ResidualStream& hidden, LayerStates& states, const Operand& x, Cache* cache) {
+  const LatentConfig& attention = config.layer[states.layer].attention.latent;
+  if (!attention.index.shared) {
+    const bool moves = hidden.members() == 1 && cache != nullptr && !cache->holds_recurrent_states();
+    std::vector<float>* const past = cache == nullptr ? nullptr : &cache->index_keys(states.layer);
+    hidden.chosen = std::make_shared<const std::vector<std::int32_t>>(
+        latent.choose(x, model.layer(states.layer).latent, attention, states, past, moves));
+  }
+  if (hidden.chosen == nullptr || hidden.chosen->empty()) return;
+  states.chosen = *hidden.chosen;
+  if (cache == nullptr || cache->layer(states.layer).holds_every_token()) return;
+  throw Error(ErrorCode::kUnsupported, config.name,
+              "found a cache that drops or codes tokens, and a text of more than " +
+                  std::to_string(attention.index.chosen) +
+                  " tokens (index_topk), of which the model's index chooses those that are read; supported is: full");
 }
 
 SharedStates Decoder::ForwardPass::shared_states(const LayerStates& states) const {
@@ -310,7 +336,8 @@ void Decoder::ForwardPass::attend(ResidualStream& hidden, std::size_t layer, con
   // Without a norm of its own it reads the same normalised input.
   if (config.arithmetic.parallel_residual && !weights.feed_forward_norm.gain.view().empty())
     normalise(residual, weights.feed_forward_norm, x);
-  add_to_residual(attended, *weights.output, weights.attention_output_norm, residual);
+  const Operand mixed_values = attention.is_latent() ? latent.values(attended, weights.latent, attention) : attended;
+  add_to_residual(mixed_values, *weights.output, weights.attention_output_norm, residual);
 }
 
 /// attended = attended ⊙ sigmoid(x Wᵀ).
@@ -486,6 +513,12 @@ ResidualStream Decoder::repeat(const ResidualStream& hidden, std::size_t members
     backend.copy(batch.rows.view().slice(member).data(), hidden.rows.view().data(), hidden.rows.bytes());
   }
   batch.layer_inputs = hidden.layer_inputs;
+  if (hidden.chosen != nullptr) {
+    std::vector<std::int32_t> chosen;
+    for (std::size_t member = 0; member < members; ++member)
+      chosen.insert(chosen.end(), hidden.chosen->begin(), hidden.chosen->end());
+    batch.chosen = std::make_shared<const std::vector<std::int32_t>>(std::move(chosen));
+  }
   for (const auto& [layer, states] : hidden.shared)
     batch.shared[layer] = members == 1 ? states : repeated(backend, *states, members);
   return batch;

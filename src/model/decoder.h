@@ -37,6 +37,8 @@ struct ResidualStream {
   std::size_t next_layer = 0;      // layers below it are done
   std::size_t positions = 0;       // used by rotations; RoPE's frequencies may depend on it (rope_angles)
   std::map<std::size_t, std::shared_ptr<const SharedStates>> shared = {};  // [layer] that later layers read
+  /// The positions that each token reads, as the last layer with an index of tokens chose them (LayerStates::chosen).
+  std::shared_ptr<const std::vector<std::int32_t>> chosen = nullptr;
   /// The inputs that layers have of their own, the same for all members: [layer, token, width]
   std::shared_ptr<const BackendTensor<float, 3>> layer_inputs = nullptr;
 

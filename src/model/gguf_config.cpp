@@ -108,6 +108,8 @@ AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, s
                                 std::string_view where) {
   AttentionConfig attention;
   attention.query_heads = keys.count("attention.head_count", kMaxHeads);
+  if (row.keys.query_temperature) attention.temperature = parse_temperature(keys);
+  if (row.layers != nullptr && row.layers->read_gguf != nullptr) return attention;  // it sets the rest
   attention.kv_heads =
       keys.has("attention.head_count_kv") ? keys.count("attention.head_count_kv", kMaxHeads) : attention.query_heads;
   attention.head_dim = keys.has("attention.key_length") ? keys.count("attention.key_length", kMaxWidth) : 0;
@@ -121,7 +123,6 @@ AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, s
   attention.sinks = row.keys.sinks;
   if (!row.keys.clip.empty() && keys.has("attention.clamp_kqv") && keys.real("attention.clamp_kqv") != 0)
     attention.clip = static_cast<float>(keys.positive("attention.clamp_kqv"));
-  if (row.keys.query_temperature) attention.temperature = parse_temperature(keys);
   return attention;
 }
 
@@ -167,6 +168,7 @@ ExpertsConfig parse_experts(const GgufFile& file, const GgufKeys& keys, const Ar
   experts.clamp = row.experts->gguf_clamp;
   experts.scale = static_cast<float>(keys.positive_or("expert_weights_scale", 1));
   parse_scores(keys, *row.experts, experts);
+  if (experts.scores == ExpertsConfig::Scores::kSoftmax) experts.group_scores = row.experts->gguf_group_scores;
   if (!keys.nonzero("expert_group_count")) return experts;
   experts.groups = keys.count("expert_group_count", kMaxWidth);
   experts.chosen_groups = keys.count("expert_group_used_count", kMaxWidth);
@@ -274,6 +276,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   const std::size_t d_ff = keys.count("feed_forward_length", kMaxWidth);
   config.layer.assign(layers, {.attention = parse_attention(keys, row, layers, config.d_model, where),
                                .feed_forward = {.d_ff = d_ff, .experts = {}}});
+  if (row.layers != nullptr && row.layers->read_gguf != nullptr) row.layers->read_gguf(keys, config);
   parse_expert_layers(file, keys, row, config);
   config.vocabulary = vocabulary_of(file, keys, parsed.notes);
   config.context = keys.count("context_length", kMaxContext);

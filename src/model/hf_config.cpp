@@ -212,6 +212,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   parsed.output_bias = flag(root, row.keys.output_bias, row.keys.output_bias_default);
   parsed.mlp_bias = flag(root, row.keys.mlp_bias, row.keys.mlp_bias_default);
   parsed.convolution_bias = flag(root, row.keys.convolution_bias, row.keys.convolution_bias_default);
+  parsed.hf_interleaved = flag(root, row.keys.interleaved, row.hf_interleaved);
   if (row.recurrence != nullptr) row.recurrence->read(root, parsed);
   if (config.attention_layers().empty())
     throw Error(ErrorCode::kUnsupported, root.place(), "found no layer with attention, expected at least one");

@@ -149,7 +149,7 @@ bool reads(const Architecture& row, std::string_view key) {
   for (const std::string_view own :
        {keys.attention_bias, keys.output_bias, keys.mlp_bias, keys.qk_norm, keys.logit_scale, keys.parallel_residual,
         keys.clip, keys.window_pattern, keys.attention_scalar, keys.attention_softcap, keys.logit_softcap,
-        keys.convolution_bias, keys.d_ff, keys.activation}) {
+        keys.convolution_bias, keys.d_ff, keys.activation, keys.interleaved}) {
     if (!own.empty() && key == own) return true;
   }
   return false;
@@ -180,6 +180,11 @@ std::vector<bool> listed_layers(const JsonCursor& root, const Architecture& row,
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const JsonCursor type = types.at(layer);
     const std::string& name = type.string();
+    const bool indexed = name == "indexed_attention" || name == "deepseek_sparse_attention";
+    if (indexed && reads(row, "index_topk")) {  // all layers without a window
+      windowed.push_back(false);
+      continue;
+    }
     if (name != "full_attention" && name != local) {
       throw Error(ErrorCode::kUnsupported, type.place(),
                   "found \"" + name.substr(0, 80) + "\", supported are: full_attention, " + std::string(local));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/latent_weights.h"
 #include "model/layer_inputs.h"
 #include "model/layer_store.h"
 #include "model/model_tensors.h"
@@ -189,6 +190,33 @@ std::unique_ptr<Weight> make_qkv(const Making& making) {
   return make_fused(making, std::array{kQuery, kKey, one_row ? kKey : kValue});
 }
 
+TokenIndexWeights make_index(const Making& making) {
+  using enum TensorRole;
+  return {make_fused(making, std::array{kIndexQuery}), make_fused(making, std::array{kIndexKey}),
+          make_norm(making.backend, making.tensors, NormKind::kLayer, kIndexKeyNorm, making.layer),
+          make_fused(making, std::array{kIndexWeight})};
+}
+
+LatentWeights make_latent(const Making& making, const AttentionConfig& attention) {
+  using enum TensorRole;
+  Backend& backend = making.backend;
+  const ModelTensors& tensors = making.tensors;
+  LatentWeights weights;
+  if (attention.latent.query_rank > 0) {
+    weights.query_latent = make_fused(making, std::array{kQueryLatent});
+    weights.query_norm = make_vector(backend, tensors.vector(kQueryLatentNorm, making.layer));
+  }
+  weights.query = make_fused(making, std::array{kPlainQuery, kQuery});
+  weights.row = make_fused(making, std::array{kKey, kKvLatent});
+  weights.norm = make_vector(backend, tensors.vector(kKvLatentNorm, making.layer));
+  const bool transposed = tensors.has(kLatentKeyMap, making.layer);
+  weights.key_maps = make_key_maps(backend, tensors.rows(transposed ? kLatentKeyMap : kLatentKey, making.layer),
+                                   transposed, attention);
+  weights.value_maps = make_value_maps(backend, tensors.rows(kLatentValue, making.layer), attention);
+  if (tensors.has(kIndexKey, making.layer)) weights.index = make_index(making);
+  return weights;
+}
+
 RecurrenceWeights make_recurrence(const Making& making, RecurrenceConfig::Kind kind) {
   using enum TensorRole;
   const auto vector = [&](TensorRole role) {
@@ -222,7 +250,10 @@ LayerWeights make_layer(const Making& making, const LayerConfig& blocks) {
   if (making.tensors.has(kSinks, making.layer))
     weights.sinks = make_vector(making.backend, making.tensors.vector(kSinks, making.layer));
   if (blocks.has_attention()) {
-    weights.qkv = make_qkv(making);
+    if (blocks.attention.is_latent())
+      weights.latent = make_latent(making, blocks.attention);
+    else
+      weights.qkv = make_qkv(making);
     weights.output = make_fused(making, std::array{kOutput}, making.residual_scale);
   }
   if (making.value_head_dim > 0)
@@ -247,6 +278,7 @@ std::size_t room_for_weights(const Backend& backend) {
 /// Returns what no other device computes; "": every device computes the model.
 std::string cpu_only_part(const ModelConfig& config) {
   const AttentionConfig& attention = config.first_attention();
+  if (config.has_latents()) return "latent attention";
   if (config.has_recurrence()) return "recurrent layers";
   if (config.has_experts()) return "a mixture of experts";
   if (attention.sinks) return "attention with sinks";
@@ -268,7 +300,19 @@ std::size_t LayerWeights::bytes() const noexcept {
   return attention_norm.bytes() + feed_forward_norm.bytes() + query_norm.bytes() + key_norm.bytes() +
          turned_norm.bytes() + sinks.bytes() + attention_output_norm.bytes() + feed_forward_output_norm.bytes() +
          bytes_of(qkv) + bytes_of(output) + bytes_of(output_gate) + value_norm.bytes() + recurrence.bytes() +
-         mlp.bytes() + sparse.bytes() + input.bytes();
+         latent.bytes() + mlp.bytes() + sparse.bytes() + input.bytes();
+}
+
+std::size_t TokenIndexWeights::bytes() const noexcept {
+  return bytes_of(query) + bytes_of(key) + norm.bytes() + bytes_of(weight);
+}
+
+std::size_t LatentWeights::bytes() const noexcept {
+  std::size_t sum =
+      index.bytes() + bytes_of(query_latent) + query_norm.bytes() + bytes_of(query) + bytes_of(row) + norm.bytes();
+  for (const auto* const maps : {&key_maps, &value_maps})
+    for (const std::unique_ptr<Weight>& map : *maps) sum += map->bytes();
+  return sum;
 }
 
 std::size_t RecurrenceWeights::bytes() const noexcept {

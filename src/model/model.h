@@ -70,6 +70,30 @@ struct RecurrenceWeights {
   std::size_t bytes() const noexcept;
 };
 
+/// The index of tokens of a latent attention (TokenIndexConfig).
+struct TokenIndexWeights {
+  std::unique_ptr<Weight> query;   // [heads · dim, query_rank]
+  std::unique_ptr<Weight> key;     // [dim, d_model]
+  NormWeights norm;                // of a key
+  std::unique_ptr<Weight> weight;  // of the heads, [heads, d_model]
+
+  std::size_t bytes() const noexcept;
+};
+
+/// Latent attention (LatentConfig).
+struct LatentWeights {
+  std::unique_ptr<Weight> query_latent;             // [query_rank, d_model]; nullptr: queries come from the input
+  BackendTensor<float, 1> query_norm;               // gain of the queries' latent
+  std::unique_ptr<Weight> query;                    // rows: all heads' channels that do not rotate, then those that do
+  std::unique_ptr<Weight> row;                      // [shared key + rank, d_model]
+  BackendTensor<float, 1> norm;                     // gain of the latent
+  std::vector<std::unique_ptr<Weight>> key_maps;    // [query_head] of [rank, plain_dim]: transposed W_k
+  std::vector<std::unique_ptr<Weight>> value_maps;  // [query_head] of [value_dim, rank]: W_v
+  TokenIndexWeights index;                          // nothing: the layer has no index of its own
+
+  std::size_t bytes() const noexcept;
+};
+
 /// What adds a layer's own input to the residual stream (ModelConfig::layer_inputs).
 struct LayerInputWeights {
   std::unique_ptr<Weight> gate;    // [width, d_model]
@@ -86,7 +110,8 @@ struct LayerWeights {
   NormWeights value_norm;                                       // gains of 1, [head_dim]
   NormWeights attention_output_norm, feed_forward_output_norm;  // [d_model]
   std::unique_ptr<Weight> qkv;          // rows: q heads, k heads, v heads, rotate-half channel order
-  std::unique_ptr<Weight> output;       // [d_model, query_heads · head_dim]
+  LatentWeights latent;                 // instead of qkv
+  std::unique_ptr<Weight> output;       // [d_model, query_heads · head_dim], or [d_model, query_heads · value_dim]
   std::unique_ptr<Weight> output_gate;  // [query_heads · head_dim, d_model]; nullptr: the output is not gated
   RecurrenceWeights recurrence;
   BackendTensor<float, 1> sinks;  // [query_head], or empty
@@ -127,7 +152,7 @@ class ModelSource {
   /// @throws Error like tokenizer.h; kInput if there is no tokenizer (then use --tokens-file).
   virtual std::unique_ptr<Tokenizer> load_tokenizer() const = 0;
   /// Returns the rows of one projection of `layer` in rotate-half channel order, f32, for J-LRD. kind: 'q', 'k', 'v',
-  /// or 'o' for o_proj [d_model, query_heads · head_dim].
+  /// or 'o' for o_proj [d_model, query_heads · head_dim]; in latent attention only 'o', for attended rows.
   virtual std::vector<float> projection(std::size_t layer, char kind) const = 0;  // [heads · head_dim, d_model]
   /// Returns the bias of a projection in the same channel order; empty if it has none.
   virtual std::vector<float> projection_bias(std::size_t layer, char kind) const = 0;  // [heads · head_dim]

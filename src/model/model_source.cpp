@@ -6,6 +6,7 @@
 #include "model/bounded_tokenizer.h"
 #include "model/foreign_model.h"
 #include "model/hub_cache.h"
+#include "model/latent_weights.h"
 #include "model/model.h"
 #include "model/model_tensors.h"
 
@@ -53,6 +54,12 @@ class OpenedSource : public ModelSource {
   }
 
   std::vector<float> projection(std::size_t layer, char kind) const override {
+    const AttentionConfig& attention = config().layer[layer].attention;
+    if (attention.is_latent() && kind == 'o')
+      return absorbed_output(tensors_.rows(TensorRole::kOutput, layer), tensors_.rows(TensorRole::kLatentValue, layer),
+                             attention);
+    if (attention.is_latent())
+      throw Error(ErrorCode::kUnsupported, path_.string(), "found latent attention, expected projections of each head");
     const TensorRows rows = tensors_.rows(role_of(kind), layer);
     std::vector<float> values(rows.rows() * rows.columns());
     rows.read(0, rows.rows(), values);

@@ -73,6 +73,17 @@ bool holds_stacked_experts(const TensorArchive& archive, ModelFormat format, con
   return false;
 }
 
+/// Returns true if a GGUF holds W_k and W_v of a latent attention in one tensor.
+bool holds_joined_heads(const TensorArchive& archive, std::size_t layer) {
+  return archive.find(with_number("blk.{}.attn_kv_b.weight", layer)) != nullptr;
+}
+
+/// Returns the channels of a head in the tensors of the roles kQuery and kKey.
+std::size_t rotating_channels(const ModelConfig& config) {
+  const AttentionConfig& attention = config.first_attention();
+  return attention.is_latent() ? attention.shared_key_dim() : attention.head_dim;
+}
+
 bool is_norm(TensorRole role) {
   switch (role) {
     case TensorRole::kFinalNorm:
@@ -97,9 +108,12 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
     : archive_(&archive),
       format_(format),
       norms_less_one_(format == ModelFormat::kHuggingFace && parsed.architecture->hf_norms_less_one),
-      interleaving_(
-          (format == ModelFormat::kGguf ? parsed.architecture->gguf_interleaved : parsed.architecture->hf_interleaved)
-              ? Interleaving{parsed.config.head_dim(), parsed.config.rotary_dim()}
+      interleaving_((format == ModelFormat::kGguf ? parsed.architecture->gguf_interleaved : parsed.hf_interleaved)
+                        ? Interleaving{rotating_channels(parsed.config), parsed.config.rotary_dim()}
+                        : Interleaving{}),
+      index_interleaving_(
+          parsed.architecture->index_interleaved
+              ? Interleaving{parsed.config.first_attention().latent.index.dim, parsed.config.rotary_dim()}
               : Interleaving{}),
       factors_(parsed.factors),
       stacked_experts_(holds_stacked_experts(archive, format, parsed)),
@@ -148,6 +162,20 @@ bool ModelTensors::needed(const TensorSpec& spec, std::size_t layer, const Parse
       return !attention.kv_layer;
     case TensorRole::kValue:
       return !attention.kv_layer && !attention.one_row;
+    case TensorRole::kQueryLatent:
+    case TensorRole::kQueryLatentNorm:
+      return attention.latent.query_rank > 0;
+    case TensorRole::kPlainQuery:  // and the rotated channels in the same tensor
+      return (spec.columns == TensorAxis::kQueryLatentRank) == (attention.latent.query_rank > 0);
+    case TensorRole::kIndexQuery:
+    case TensorRole::kIndexKey:
+    case TensorRole::kIndexKeyNorm:
+    case TensorRole::kIndexWeight:
+      return !attention.latent.index.shared;
+    case TensorRole::kLatentKeyMap:
+    case TensorRole::kLatentKey:
+    case TensorRole::kLatentValue:  // GGUF: two tensors of heads, or in old files one
+      return format_ == ModelFormat::kHuggingFace || spec.hf.empty() != holds_joined_heads(*archive_, layer);
     case TensorRole::kMixerNorm:
       return parsed.config.layer[layer].recurrence.norm_channels > 0;
     case TensorRole::kLatentIn:
@@ -211,7 +239,7 @@ bool ModelTensors::biased(const TensorSpec& spec, const ParsedConfig& parsed) co
 RowPart ModelTensors::part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const {
   const auto rows_of = [&](const TensorSpec& spec) { return extent_of(spec.rows, parsed.config, layer, format_).size; };
   const std::size_t rows = rows_of(parts[index]);
-  const TensorAxis by = format_ == ModelFormat::kHuggingFace ? parts[index].hf_heads : TensorAxis::kNone;
+  const TensorAxis by = format_ == ModelFormat::kHuggingFace ? parts[index].hf_heads : parts[index].gguf_heads;
   const std::size_t heads = by == TensorAxis::kNone ? 1 : extent_of(by, parsed.config, layer, format_).size;
   std::size_t first = 0, all = 0;
   for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -255,7 +283,8 @@ void ModelTensors::find(Parts parts, std::size_t layer, const ParsedConfig& pars
   const StoredTensor *weight = nullptr, *bias = nullptr;
   const bool tied = spec.role == TensorRole::kHead && parsed.config.tied_head;  // only a bias is the head's own
   if (!tied) weight = find_checked(parts, names, false, false, layer, parsed);
-  if (weight == nullptr && !spec.optional && !tied) miss(names.front());
+  const bool optional = spec.optional || (spec.gguf_optional && format_ == ModelFormat::kGguf);
+  if (weight == nullptr && !optional && !tied) miss(names.front());
   const bool asked = biased(spec, parsed);
   if (asked || (spec.bias != BiasGroup::kNone && format_ == ModelFormat::kGguf)) {
     names = file_names(parsed, spec, format_, layer, true);
@@ -359,6 +388,8 @@ const ModelTensors::Found& ModelTensors::found(TensorRole role, std::size_t laye
 }
 
 Interleaving ModelTensors::interleaving(TensorRole role) const noexcept {
+  if (role == TensorRole::kIndexQuery || role == TensorRole::kIndexKey || role == TensorRole::kIndexKeyNorm)
+    return index_interleaving_;
   return role == TensorRole::kQuery || role == TensorRole::kKey ? interleaving_ : Interleaving{};
 }
 
@@ -409,6 +440,12 @@ std::vector<float> ModelTensors::vector(TensorRole role, std::size_t layer) cons
   }
   if (norms_less_one_ && is_norm(role)) {
     for (float& value : values) value += 1.0F;
+  }
+  if (const Interleaving order = interleaving(role);
+      order.head_dim == values.size() && role == TensorRole::kIndexKeyNorm) {
+    std::vector<float> ordered(values.size());
+    for (std::size_t row = 0; row < ordered.size(); ++row) ordered[row] = values[interleaved_row(row, order)];
+    values = std::move(ordered);
   }
   if (role == TensorRole::kMixerDecay && format_ == ModelFormat::kHuggingFace) {  // stored as the decay's logarithm
     for (float& value : values) value = -std::exp(value);

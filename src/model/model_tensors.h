@@ -138,6 +138,7 @@ class ModelTensors {
   ModelFormat format_;
   bool norms_less_one_;
   Interleaving interleaving_;            // of W_q and W_k
+  Interleaving index_interleaving_;      // of the index of tokens
   std::map<TensorRole, float> factors_;  // ParsedConfig
   bool stacked_experts_;                 // a tensor holds all experts of a layer, where files may hold one for each
   std::vector<Layer> layers_;            // tensors that do not belong to a layer are in layer 0

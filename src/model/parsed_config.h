@@ -22,7 +22,8 @@ namespace kvs::inline model {
 struct ParsedConfig {
   ModelConfig config;
   const Architecture* architecture = nullptr;
-  bool composite = false;  // the language part of a composite (composite.h), whose tensors have other prefixes
+  bool composite = false;       // the language part of a composite (composite.h), whose tensors have other prefixes
+  bool hf_interleaved = false;  // config.json's weights store the rows of RoPE pairs next to each other
   std::shared_ptr<const QuantizedWeights> weights = {};  // nullptr: none is quantised
   // config.json only; in GGUF the tensors decide
   bool attention_bias = false, output_bias = false, mlp_bias = false, convolution_bias = false;

@@ -33,8 +33,13 @@ struct RopeDefaults {
   bool fixed_alpha = false;  // Hunyuan: `alpha` of dynamic multiplies the base by alpha^(d / (d − 2)), always
   // In GGUF: the bounds of YaRN are rounded; yarn_log_multiplier is a weight of YaRN's temperature, as mscale_all_dim.
   bool gguf_truncates = true, gguf_log_multiplier = false;
-  std::string_view unsaid = {};  // rope_parameters, as JSON, of a config that lacks them
+  bool gguf_score_multiplier = false;  // in GGUF: yarn_log_multiplier is of a factor of scores instead
+  std::string_view unsaid = {};        // rope_parameters, as JSON, of a config that lacks them
 };
+
+/// Returns the object of config.json with RoPE's scaling, or null. As in Transformers, an empty object does not hide
+/// the other one.
+JsonCursor scaling_object(const JsonCursor& root);
 
 /// Fills `ropes` and the kind of each layer from config.json: rope_theta and rope_scaling (Transformers 4), or
 /// rope_parameters (5), which Gemma 3 has per type of layer. `config` must have its layers and context. For an odd

@@ -49,7 +49,9 @@ RopeScaling parse_yarn(const GgufKeys& keys, const RopeDefaults& defaults, doubl
     return scaling.factor > 1 ? 0.1 * weight * std::log(scaling.factor) + 1 : 1;
   };
   double weight = 0;
-  if (defaults.gguf_log_multiplier)
+  if (defaults.gguf_score_multiplier)  // with it, scores are multiplied instead of cos and sin
+    weight = keys.has(kMultiplier) ? 1 : 0;
+  else if (defaults.gguf_log_multiplier)
     weight = keys.has(kMultiplier) ? keys.real(kMultiplier) : 0;
   else
     must_be(keys, kMultiplier, 0);

@@ -20,15 +20,6 @@ std::string_view first_key(const JsonCursor& object, std::initializer_list<std::
   return "";
 }
 
-/// Returns the object with the scaling, or null. As in Transformers, an empty object does not hide the other one.
-JsonCursor scaling_object(const JsonCursor& root) {
-  static const Json kNone;
-  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
-    if (root.has(key) && !root.at(key).value().empty()) return root.at(key);
-  }
-  return {kNone, root.place()};
-}
-
 /// Refuses a key of other classes' configs, which Transformers ignores in this class, unless it repeats the used value.
 void refuse_unless_same(const JsonCursor& root, std::string_view key, std::string_view own, double holds) {
   if (key == own || !root.has(key) || root.at(key).positive_f32() == holds) return;
@@ -175,7 +166,29 @@ std::optional<double> alpha_base(const JsonCursor& scaling, double theta, std::s
   return theta * std::pow(scaling.at("alpha").positive_f32(), dim / (dim - 2));
 }
 
+/// Returns the number of rotated channels. In latent attention they are those of the shared key, whatever share of a
+/// head they are.
+std::size_t rotary_dim_of(const JsonCursor& root, const JsonCursor& scaling, const RopeDefaults& defaults,
+                          const AttentionConfig& attention) {
+  if (!attention.is_latent()) return rotary_dim(root, scaling, defaults, attention.head_dim);
+  const std::size_t shared = attention.shared_key_dim();
+  const std::string_view key = defaults.share_key;
+  const bool of_head = !key.empty() && (root.has(key) || (!scaling.is_null() && scaling.has(key)));
+  const std::size_t head = of_head ? attention.latent.plain_dim + shared : shared;
+  if (rotary_dim(root, scaling, defaults, head) != shared)
+    scaling.fail("a partial_rotary_factor that gives the " + std::to_string(shared) + " channels of qk_rope_head_dim");
+  return shared;
+}
+
 }  // namespace
+
+JsonCursor scaling_object(const JsonCursor& root) {
+  static const Json kNone;
+  for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
+    if (root.has(key) && !root.at(key).value().empty()) return root.at(key);
+  }
+  return {kNone, root.place()};
+}
 
 void set_unrotated(ModelConfig& config, const std::vector<bool>& unrotated) {
   if (std::ranges::find(unrotated, true) == unrotated.end()) return;
@@ -194,7 +207,7 @@ void set_window_rope(ModelConfig& config, const RopeParameters& full, const Rope
 void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelConfig& config,
                    std::vector<std::string>& notes) {
   const JsonCursor scaling = scaling_object(root);
-  const std::size_t share = rotary_dim(root, scaling, defaults, config.head_dim());
+  const std::size_t share = rotary_dim_of(root, scaling, defaults, config.first_attention());
   RopeParameters rope{.theta = theta_of(root, scaling, first_key(root, {defaults.theta_key}), defaults.theta),
                       .rotary_dim = share + share % 2};
   for (const std::string_view key : {"rope_theta", "rotary_emb_base"})

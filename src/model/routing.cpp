@@ -33,7 +33,7 @@ void keep_best_groups(const ExpertsConfig& experts, std::span<float> scores) {
       else if (value > best[1])
         best[1] = value;
     }
-    sums[group] = size == 1 ? best[0] : best[0] + best[1];
+    sums[group] = size == 1 || experts.group_scores == 1 ? best[0] : best[0] + best[1];
   }
   std::vector<std::size_t> order(experts.groups);
   std::iota(order.begin(), order.end(), 0);

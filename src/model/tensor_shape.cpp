@@ -46,6 +46,28 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
       return {attention.kv_heads, hf ? "num_key_value_heads" : "attention.head_count_kv"};
     case TensorAxis::kOne:
       return {1, "one"};
+    case TensorAxis::kQueryLatentRank:
+      return {attention.latent.query_rank, hf ? "q_lora_rank" : "attention.q_lora_rank"};
+    case TensorAxis::kLatentRank:
+      return {attention.latent.rank, hf ? "kv_lora_rank" : "attention.kv_lora_rank"};
+    case TensorAxis::kSharedKey:
+      return {attention.shared_key_dim(), hf ? "qk_rope_head_dim" : "rope.dimension_count"};
+    case TensorAxis::kPlainQueryRows:
+      return {attention.query_heads * attention.latent.plain_dim, "heads x channels of a head that do not rotate"};
+    case TensorAxis::kRotatedQueryRows:
+      return {attention.query_heads * attention.shared_key_dim(), "heads x channels of a head that rotate"};
+    case TensorAxis::kIndexRows:
+      return {attention.latent.index.heads * attention.latent.index.dim, "index_n_heads x index_head_dim"};
+    case TensorAxis::kIndexDim:
+      return {attention.latent.index.dim, hf ? "index_head_dim" : "attention.indexer.key_length"};
+    case TensorAxis::kIndexHeads:
+      return {attention.latent.index.heads, hf ? "index_n_heads" : "attention.indexer.head_count"};
+    case TensorAxis::kPlainDim:
+      return {attention.latent.plain_dim, "channels of a head that do not rotate"};
+    case TensorAxis::kLatentRows:
+      return {attention.query_heads * attention.latent.rank, "heads x channels of the latent"};
+    case TensorAxis::kLatentValueRows:
+      return {attention.query_heads * attention.latent.value_dim, "heads x channels of a head's values"};
     case TensorAxis::kExperts:
       return {block.experts.count, hf ? "number of experts" : "expert_count"};
     case TensorAxis::kExpertWidth:
@@ -107,6 +129,11 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
   }
   if (is_transposed(shape, parts, config, layer, format)) std::ranges::reverse(expected);
   if (stacked) expected.insert(expected.begin(), extent_of(TensorAxis::kExperts, config, layer, format));
+  if (const TensorAxis by = parts.front().by_head; by != TensorAxis::kNone) {
+    const Extent heads = extent_of(by, config, layer, format);
+    expected[0] = {expected[0].size / heads.size, expected[0].source + " / " + heads.source};
+    expected.insert(expected.begin(), heads);
+  }
   // A vector may be stored as a matrix of one row, and the reverse.
   if (expected.size() == 1 && shape.size() == 2 && shape[0] == 1) expected.insert(expected.begin(), {1, "1"});
   if (parts.front().role == TensorRole::kMixerTaps && shape.size() == 3)

@@ -11,8 +11,19 @@ std::size_t widest_network(const FeedForwardConfig& block) {
 
 /// Returns the rows of the projections of queries, keys and values, and of the transposed output projection.
 std::size_t projected_rows(const AttentionConfig& attention) {
+  if (attention.is_latent()) return 0;  // latent_values() counts them
   const std::size_t of_keys = attention.kv_layer ? 0 : attention.one_row ? 1 : 2;
   return (2 * attention.query_heads + of_keys * attention.kv_heads) * attention.head_dim;
+}
+
+/// Returns the values of a latent attention's matrices: those of queries, of the row, W_k and W_v, and of the output.
+std::size_t latent_values(const AttentionConfig& attention, std::size_t d_model) {
+  if (!attention.is_latent()) return 0;
+  const auto& [rank, query_rank, plain_dim, value_dim, index] = attention.latent;
+  const std::size_t queries = attention.query_heads * (plain_dim + attention.shared_key_dim());
+  return (query_rank > 0 ? query_rank * (d_model + queries) : d_model * queries) + d_model * attention.head_dim +
+         attention.query_heads * (rank * (plain_dim + value_dim) + d_model * value_dim) +
+         (index.shared ? 0 : query_rank * index.heads * index.dim + d_model * (index.dim + index.heads));
 }
 
 /// Returns the rows of the projections into a recurrent block, and of the transposed output projection, without those
@@ -42,14 +53,15 @@ double layer_values(const ModelConfig& model, std::size_t layer) {
   const std::size_t dense = feed_forward.is_sparse() && !experts.beside_dense ? 0 : feed_forward.d_ff,
                     width = dense + experts.count * experts.d_ff + experts.shared_d_ff;
   const std::size_t matrices = model.arithmetic.gated ? 3 : 2;
-  return static_cast<double>(model.d_model) * static_cast<double>(rows + matrices * width + experts.count);
+  return static_cast<double>(model.d_model) * static_cast<double>(rows + matrices * width + experts.count) +
+         static_cast<double>(latent_values(model.layer[layer].attention, model.d_model));
 }
 
 double layer_products(const ModelConfig& model) {
   std::size_t rows = 0, active = 0, routers = 0, states = 0;  // of all layers
   for (const LayerConfig& layer : model.layer) {
     rows += projected_rows(layer.attention) + projected_rows(layer.recurrence);
-    states += state_products(layer.recurrence);
+    states += state_products(layer.recurrence) + latent_values(layer.attention, model.d_model);
     active += layer.feed_forward.active_d_ff();
     routers += layer.feed_forward.experts.count;
   }

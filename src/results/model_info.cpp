@@ -49,6 +49,9 @@ void write_geometry(std::ostream& out, const ModelInfo::Geometry& geometry) {
                          << geometry.kv_heads.text() << " KV heads of " << geometry.head_dim.text() << " channels\n";
   if (geometry.layers_without_cache)
     label(out, "") << geometry.layers_without_cache->size() << " layers have no KV cache of their own\n";
+  if (geometry.latent)
+    label(out, "") << "latent attention: all heads read one row, a latent of " << geometry.latent->rank
+                   << " channels and a shared key of " << geometry.latent->shared_key << '\n';
   label(out, "") << "vocabulary " << geometry.vocabulary << (geometry.tied_head ? " (tied head)" : "") << ", context "
                  << geometry.context << " tokens\n";
 }

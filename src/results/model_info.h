@@ -35,10 +35,17 @@ struct ModelInfo {
     std::size_t vocabulary = 0;
     bool tied_head = false;
     std::size_t context = 0;
+    /// The parts of the row that all heads of latent attention read.
+    struct Latent {
+      std::size_t rank = 0, shared_key = 0;  // channels
+      static void fields(auto& of, auto&& field) { field("rank", of.rank)("shared_key", of.shared_key); }
+    };
+    std::optional<Latent> latent = {};  // absent: heads have keys and values of their own
     static void fields(auto& of, auto&& field) {
       field("layers", of.layers)("d_model", of.d_model)("d_ff", of.d_ff)("query_heads", of.query_heads)(
           "kv_heads", of.kv_heads)("head_dim", of.head_dim);
       field.absent_or("layers_without_cache", of.layers_without_cache);
+      field.absent_or("latent", of.latent);
       field("vocabulary", of.vocabulary)("tied_head", of.tied_head)("context", of.context);
     }
   };

@@ -86,6 +86,8 @@ ModelInfo::Geometry geometry_of(const ModelConfig& config) {
                                .tied_head = config.tied_head,
                                .context = config.context};
   if (const auto without = config.layers_without_cache(); !without.empty()) geometry.layers_without_cache = without;
+  if (const AttentionConfig& attention = config.first_attention(); attention.is_latent())
+    geometry.latent = {attention.latent.rank, attention.shared_key_dim()};
   return geometry;
 }
 

@@ -55,6 +55,18 @@ TEST(CpuMemory, SaysHowMuchWasTooMuch) {
   }
 }
 
+TEST(CpuMemory, CopiesPiecesOfRows) {
+  const auto backend = make_backend("cpu", DType::kF32);
+  const std::vector<float> rows{1, 2, 3, 4, 5, 6};  // two rows of three
+  BackendTensor<float, 2> from(*backend, {2, 3}), to(*backend, {2, 4});
+  backend->upload(from.view().data(), rows.data(), from.bytes());
+  const std::vector<float> zeros(8);
+  backend->upload(to.view().data(), zeros.data(), to.bytes());
+  backend->copy_pieces(to.view().data() + 1, 4 * sizeof(float), from.view().data() + 1, 3 * sizeof(float),
+                       2 * sizeof(float), 2);
+  EXPECT_THAT(download(*backend, to.view()), ElementsAre(0, 2, 3, 0, 0, 5, 6, 0));
+}
+
 TEST(CpuMemory, MovesValuesBetweenHostAndBackend) {
   const auto backend = make_backend("cpu", DType::kF32);
   const BackendTensor<float, 2> a(*backend, {2, 2}), b(*backend, {2, 2});

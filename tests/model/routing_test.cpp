@@ -101,6 +101,13 @@ TEST(Routing, ExpertsAreChosenInTheGroupsWithTheLargestPairs) {
   EXPECT_THAT(routed[4].weights, ElementsAre(near(0.2F)));
 }
 
+TEST(Routing, AGroupMayCountByItsLargestScoreAlone) {
+  const ExpertsConfig experts{.count = 6, .chosen = 2, .d_ff = 1, .groups = 2, .chosen_groups = 1, .group_scores = 1};
+  const auto routed = route(experts, logits_of({0.35F, 0.05F, 0.05F, 0.25F, 0.2F, 0.1F}));
+  EXPECT_THAT(routed[0].weights, ElementsAre(near(0.35F)));
+  EXPECT_THAT(routed[3].rows, IsEmpty());
+}
+
 TEST(Routing, GroupsMustHoldTheChosenExperts) {
   const auto problem = [](std::size_t groups, std::size_t chosen_groups) {
     return group_problem({.count = 6, .chosen = 3, .d_ff = 1, .groups = groups, .chosen_groups = chosen_groups});

@@ -6,7 +6,8 @@ import copy
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, DynamicCache
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, DynamicCache,
+                          Mistral4ForCausalLM)
 
 TOKENS = 300  # above every window and every original context here
 VOCABULARY = 131
@@ -19,6 +20,7 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
           "original_max_position_embeddings": 64}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
 YARN_MSCALE = {**YARN, "mscale": 1.0, "mscale_all_dim": 0.707, "beta_fast": 16.0, "beta_slow": 2.0, "truncate": False}
+YARN_LATENT = {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}
 YARN_HALVES = {**YARN, "truncate": False}
 ALPHA = {"rope_type": "dynamic", "alpha": 50.0, "factor": 1.0}
 DEFAULT = {"rope_type": "default"}
@@ -108,6 +110,10 @@ FALCON = {**MAMBA, "mamba_d_ssm": 96, "mamba_rms_norm": True, "attention_in_mult
           "lm_head_multiplier": 0.5, "mlp_multipliers": [0.75, 0.5], "ssm_in_multiplier": 1.5,
           "ssm_multipliers": [0.5, 0.75, 1.25, 1.5, 2.0], "ssm_out_multiplier": 0.25}
 LFM2 = {"layer_types": ["conv", "full_attention", "conv"]}
+LATENT = {"num_key_value_heads": 4, "q_lora_rank": 12, "kv_lora_rank": 20, "qk_nope_head_dim": 10, "qk_rope_head_dim": 8,
+          "v_head_dim": 14, "n_routed_experts": 6, "num_experts_per_tok": 2, "n_shared_experts": 1, "n_group": 3,
+          "topk_group": 2, "routed_scaling_factor": 1.5, "moe_intermediate_size": 24, "attention_bias": True}
+INDEX = {"index_topk": 24, "index_n_heads": 8, "index_head_dim": 12}
 
 
 def qwen3_5(text, kind="qwen3_5"):
@@ -127,7 +133,7 @@ LLAMA4 = {"head_dim": 16, "num_hidden_layers": 4, "intermediate_size_mlp": 40, "
           "num_experts_per_tok": 2, "interleave_moe_layer_step": 2, "attention_chunk_size": WINDOW, "floor_scale": 20}
 MIXED = ["sliding_attention", "full_attention", "sliding_attention"]
 RECURRENT = ("linear_attention", "mamba", "conv")  # types of layers
-ADJACENT = ("ernie4_5", "ernie4_5_moe", "glm4", "cohere2", "llama4_text")  # RoPE pairs are neighbouring channels
+ADJACENT = ("ernie4_5", "ernie4_5_moe", "glm4", "cohere2", "llama4_text", "deepseek_v2")  # RoPE pairs are neighbouring channels
 
 
 # name: (model_type, options, architecture in GGUF or None if llama.cpp cannot express it)
@@ -255,6 +261,22 @@ COMBINATIONS = {
     "falcon_h1_default": ("falcon_h1", {**FALCON, **rope(DEFAULT)}, None),
     "falcon_h1_plain": ("falcon_h1", {**FALCON, "mamba_rms_norm": False, **rope(DEFAULT)}, None),
     "llama4_default": ("llama4_text", {**LLAMA4, **rope(LLAMA3, 5e5)}, None),
+    "deepseek_v2_groups": ("deepseek_v2", {**LATENT, "q_lora_rank": None, "topk_method": "group_limited_greedy",
+                                           "first_k_dense_replace": 1, **rope(YARN_MSCALE)}, None),
+    "deepseek_v2_yarn": ("deepseek_v2", {**LATENT, "q_lora_rank": None, "attention_bias": False, "topk_method": "greedy",
+                                         "first_k_dense_replace": 1, **rope(YARN_LATENT)}, "deepseek2"),
+    "deepseek_v3_default": ("deepseek_v3", {**LATENT, "first_k_dense_replace": 1, **rope(YARN_MSCALE)}, None),
+    "deepseek_v3_yarn": ("deepseek_v3", {**LATENT, "attention_bias": False, "first_k_dense_replace": 1,
+                                         **rope(YARN_LATENT)}, "deepseek2"),
+    "deepseek_v32_index": ("deepseek_v32", {**LATENT, **INDEX, "first_k_dense_replace": 1, **rope(DEFAULT)}, None),
+    "glm_moe_dsa_shared": ("glm_moe_dsa", {**LATENT, **INDEX, "first_k_dense_replace": 1, **rope(DEFAULT),
+                                           "indexer_types": ["full", "shared", "full"]}, None),
+    "glm_moe_dsa_index": ("glm_moe_dsa", {**LATENT, **INDEX, "attention_bias": False, "first_k_dense_replace": 1,
+                                          **rope(DEFAULT)}, "glm-dsa"),
+    "glm4_moe_lite_halves": ("glm4_moe_lite", {**LATENT, "rope_interleave": False,
+                                               "mlp_layer_types": ["sparse", "dense", "sparse"], **rope(DEFAULT)}, None),
+    "mistral4_default": ("mistral4", {**LATENT, "norm_topk_prob": False, **rope({
+        **YARN, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1})}, "mistral4"),
     "qwen3_moe_step": ("qwen3_moe", {**QWEN_MOE, "head_dim": 16, "decoder_sparse_step": 2, **rope(YARN)}, None),
 }
 
@@ -290,6 +312,9 @@ GOLDEN = {"olmoe": "olmoe_clip", "phi_qk_layernorm": "phi_qk_layernorm", "stable
           "lfm2": "lfm2_default", "lfm2_moe": "lfm2_moe_default", "granitemoehybrid": "granitemoehybrid_default",
           "nemotron_h": "nemotron_h_latent", "falcon_h1": "falcon_h1_default",
           "mixtral": "mixtral_window", "qwen2_moe": "qwen2_moe_window", "qwen3_moe": "qwen3_moe_dense",
+          "deepseek_v2": "deepseek_v2_groups", "deepseek_v3": "deepseek_v3_default",
+          "deepseek_v32": "deepseek_v32_index", "glm_moe_dsa": "glm_moe_dsa_shared",
+          "glm4_moe_lite": "glm4_moe_lite_halves", "mistral4": "mistral4_default",
           "phi_tied": "phi_tied", "ernie4_5_moe": "ernie4_5_moe_bias",
           "llama4": "llama4_default"}
 
@@ -344,7 +369,7 @@ def stored_tensors(model):
             for part, stored in (("experts.gate_up_proj", "input_linear.weight"),
                                  ("experts.down_proj", "output_linear.weight"), ("router.weight", "router.layer.weight")):
                 name = name.replace("block_sparse_moe." + part, "block_sparse_moe." + stored)
-        if ".experts." in name and kind not in ("gpt_oss", "gemma4_text", "qwen3_5_moe", "llama4_text"):  # one tensor for all experts
+        if ".experts." in name and kind not in ("gpt_oss", "gemma4_text", "mistral4", "qwen3_5_moe", "llama4_text"):  # one tensor for all experts
             yield from expert_parts(name, parameter, kind)
         else:
             yield name, parameter
@@ -360,7 +385,8 @@ def make_model(name):
         options["resid_pdrop"] = options["embd_pdrop"] = 0.0
     config = AutoConfig.for_model(kind, **options)
     family = AutoModelForImageTextToText if composite else AutoModelForCausalLM
-    model = family.from_config(config, attn_implementation="eager").float().eval()
+    make = Mistral4ForCausalLM._from_config if kind == "mistral4" else family.from_config  # not an automatic class
+    model = make(config, attn_implementation="eager").float().eval()
     with torch.no_grad():
         for stored_name, values in stored_tensors(model):
             values.copy_(torch.from_numpy(formula(stored_name, tuple(values.shape), kind)))
@@ -406,25 +432,41 @@ def recurrent_state(model, cache, layer):
     return memory, inputs[0].T
 
 
+# Heads share one key that rotates.
+LATENT_CLASSES = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "glm4_moe_lite", "glm_moe_dsa", "mistral4")
+
+
+def rotation_name(config):
+    """Returns the function of a class's module that rotates queries and keys."""
+    if config.model_type == "deepseek_v2":
+        return "apply_rotary_emb"
+    adjacent = config.model_type in LATENT_CLASSES and getattr(config, "rope_interleave", True)  # given adjacent, returned as halves
+    return "apply_rotary_pos_emb_interleave" if adjacent else "apply_rotary_pos_emb"
+
+
 @torch.inference_mode()
 def run(model, ids):
     """Returns logits [token, vocabulary], NLL, and per rotating layer k_pre and k_post [kv_head, token, head_dim] of one
     pass."""
     module = __import__(type(model).__module__, fromlist=["apply_rotary_pos_emb"])
-    plain, keys = getattr(module, "apply_rotary_pos_emb", None), []
+    rotation = rotation_name(model.config)
+    plain, keys = getattr(module, rotation, None), []
 
-    def in_halves(rows, cosine):
-        if model.config.model_type not in ADJACENT:
+    def in_halves(rows, cosine, given=False):
+        if model.config.model_type not in ADJACENT and not (given and rotation.endswith("interleave")):
             return rows[0].clone()
-        turned = cosine.shape[-1] if model.config.model_type != "glm4" else rows.shape[-1] // 2
+        whole = model.config.model_type in LATENT_CLASSES
+        turned = rows.shape[-1] if whole else cosine.shape[-1] if model.config.model_type != "glm4" else rows.shape[-1] // 2
         return torch.cat([rows[0, ..., 0:turned:2], rows[0, ..., 1:turned:2], rows[0, ..., turned:]], -1)
 
     norms = [module for name, module in model.named_modules() if name.endswith(".key_layernorm")]  # after RoPE
 
     def recording(q, k, *arguments, **options):
         rotated = plain(q, k, *arguments, **options)
+        if options.get("unsqueeze_dim") == 2:  # an index's
+            return rotated
         post = norms[len(keys)](rotated[1]) if norms else rotated[1]
-        keys.append((in_halves(k, arguments[0]), in_halves(post, arguments[0])))
+        keys.append((in_halves(k, arguments[0], given=True), in_halves(post, arguments[0])))
         return rotated
 
     def recording_one(states, *arguments, **options):
@@ -439,13 +481,19 @@ def run(model, ids):
         return rotated
 
     calls, by_one = [], model.config.model_type == "gemma4_text"
+    scout = model.config.model_type == "llama4_text"
     complex_rope = getattr(module, "apply_rotary_emb", None)  # of states [member, token, head, channel]
-    module.apply_rotary_emb = recording_complex
-    module.apply_rotary_pos_emb = recording_one if by_one else recording
+    if scout:
+        module.apply_rotary_emb = recording_complex
+    else:
+        setattr(module, rotation, recording_one if by_one else recording)
     try:
         logits = model(torch.tensor([ids]), use_cache=False).logits[0].float()
     finally:
-        module.apply_rotary_pos_emb, module.apply_rotary_emb = plain, complex_rope
+        if scout:
+            module.apply_rotary_emb = complex_rope
+        else:
+            setattr(module, rotation, plain)
     if by_one:  # queries, then keys, of each layer with keys; then queries of the others
         keys = calls[1:2 * len(rotating_layers(model.config)):2]
     assert len(keys) == len(rotating_layers(model.config.get_text_config()))

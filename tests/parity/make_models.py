@@ -80,7 +80,8 @@ def write_golden(architecture, name, folder):
     drop = {"transformers_version", "dtype", "torch_dtype", "_name_or_path"}
     golden = {
         "combination": name,
-        "config": {key: plain(config[key]) for key in sorted(config) if key not in drop and config[key] is not None},
+        "config": {key: plain(config[key]) for key in sorted(config)
+                   if key not in drop and (config[key] is not None or key == "q_lora_rank")},
         "tensors": {key: list(value.shape) for key, value in stored_tensors(model)},
         "rows": ROWS[-2:], "logits": [single(logits[row, :24]) for row in ROWS[-2:]],
         "nll": single(nll[::13]), "layer": layer, "positions": positions,

@@ -13,7 +13,8 @@ import torch
 
 # model_type in config.json → general.architecture
 ARCHITECTURES = {
-    "cohere2": "cohere2", "ernie4_5": "ernie4_5", "ernie4_5_moe": "ernie4_5-moe", "exaone4": "exaone4",
+    "cohere2": "cohere2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "glm4_moe_lite": "deepseek2",
+    "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4", "ernie4_5": "ernie4_5", "ernie4_5_moe": "ernie4_5-moe", "exaone4": "exaone4",
     "gemma2": "gemma2", "gemma3_text": "gemma3", "glm4": "glm4", "glm4_moe": "glm4moe", "gpt_neox": "gptneox",
     "gpt_oss": "gpt-oss", "granite": "granite", "granitemoe": "granitemoe", "hunyuan_v1_dense": "hunyuan-dense",
     "hunyuan_v1_moe": "hunyuan-moe", "internlm3": "llama", "llama": "llama", "minimax_m2": "minimax-m2",
@@ -22,6 +23,8 @@ ARCHITECTURES = {
     "qwen3_moe": "qwen3moe", "qwen3_vl_text": "qwen3vl", "qwen3_vl_moe_text": "qwen3vlmoe", "seed_oss": "seed_oss",
     "smollm3": "smollm3", "stablelm": "stablelm", "starcoder2": "starcoder2"}
 # RoPE pairs are neighbouring rows in the file, halves of a head in Transformers.
+LATENT = {"deepseek2", "glm-dsa", "mistral4"}
+SOFTMAX = {"deepseek_v2", "mistral4"}  # experts' scores
 ADJACENT_IN_FILE = {"llama", "mistral3", "smollm3", "granite", "granitemoe"}
 OTHER_PARTS = ("visual.", "vision_tower.", "multi_modal_projector.")
 
@@ -55,6 +58,36 @@ def first_of(config, *names):
     return next((value for value in (getattr(config, name, None) for name in names) if value is not None), None)
 
 
+def add_latent(writer, config, joined):
+    """@param joined  True: the keys of files of before the absorbed form"""
+    head, value = config.qk_nope_head_dim + config.qk_rope_head_dim, config.v_head_dim
+    writer.add_kv_lora_rank(config.kv_lora_rank)
+    if config.q_lora_rank:
+        writer.add_q_lora_rank(config.q_lora_rank)
+    if joined:
+        writer.add_key_length(head)
+        writer.add_value_length(value)
+    else:
+        writer.add_key_length(config.kv_lora_rank + config.qk_rope_head_dim)
+        writer.add_value_length(config.kv_lora_rank)
+        writer.add_key_length_mla(head)
+        writer.add_value_length_mla(value)
+    if getattr(config, "index_topk", None):
+        writer.add_indexer_head_count(config.index_n_heads)
+        writer.add_indexer_key_length(config.index_head_dim)
+        writer.add_indexer_top_k(config.index_topk)
+    if not getattr(config, "rope_interleave", True):
+        raise ValueError("found RoPE pairs in halves, which the converter does not write")
+
+
+def heads_of_latent(name, data, config):
+    """Yields (name in the file, values [head, row, column]) of W_k, transposed, and W_v."""
+    layer = name.split(".layers.")[1].split(".")[0]
+    heads = data.reshape(config.num_attention_heads, -1, config.kv_lora_rank)
+    yield f"blk.{layer}.attn_k_b.weight", heads[:, :config.qk_nope_head_dim].swapaxes(1, 2)
+    yield f"blk.{layer}.attn_v_b.weight", heads[:, config.qk_nope_head_dim:]
+
+
 def add_experts(writer, architecture, config):
     width = first_of(config, "moe_intermediate_size") or config.intermediate_size
     writer.add_expert_count(first_of(config, "n_routed_experts", "moe_num_experts", "num_local_experts", "num_experts"))
@@ -69,12 +102,17 @@ def add_experts(writer, architecture, config):
         shared = count * width
     if shared:
         writer.add_expert_shared_feed_forward_length(shared)
-    if architecture in ("glm4moe", "minimax-m2"):
+    latent = architecture in LATENT
+    if architecture in ("glm4moe", "minimax-m2") or (latent and config.model_type not in SOFTMAX):
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
-    if architecture == "glm4moe":
-        writer.add_leading_dense_block_count(config.first_k_dense_replace)
-        writer.add_expert_weights_norm(config.norm_topk_prob)
+    if latent and config.model_type in SOFTMAX:
+        writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SOFTMAX)
+    if architecture == "glm4moe" or latent:
+        kinds = getattr(config, "mlp_layer_types", None) or []
+        writer.add_leading_dense_block_count(kinds.index("sparse") if kinds else config.first_k_dense_replace)
+        writer.add_expert_weights_norm(config.norm_topk_prob and config.model_type != "deepseek_v2")
         writer.add_expert_weights_scale(config.routed_scaling_factor)
+    if architecture == "glm4moe" or (latent and config.n_group and getattr(config, "topk_method", "") != "greedy"):
         writer.add_expert_group_count(config.n_group)
         writer.add_expert_group_used_count(config.topk_group)
     if architecture == "ernie4_5-moe":
@@ -97,7 +135,7 @@ def expert_tensors(name, data, config):
         yield f"blk.{layer}.ffn_{key}_exps.{ending}", rows
 
 
-def file_tensors(model, config, names):
+def file_tensors(model, config, names, joined=True):
     """Yields (name in Transformers, name in the file, values)."""
     correction = [(name, value) for name, value in model.named_buffers() if "e_score_correction_bias" in name]
     of_heads = {}
@@ -108,6 +146,9 @@ def file_tensors(model, config, names):
             continue
         if ".experts." in name:
             for target, values in expert_tensors(name, data, config):
+                yield name, target, values
+        elif "kv_b_proj" in name and not joined:
+            for target, values in heads_of_latent(name, data, config):
                 yield name, target, values
         elif "e_score_correction_bias" in name:
             yield name, f"blk.{layer}.exp_probs_b.bias", data.flatten()
@@ -156,6 +197,10 @@ def add_rope(writer, architecture, config, model, head_dim):
             writer.add_tensor(f"rope_factors_{length}.weight", np.array(rope[f"{length}_factor"], dtype=np.float32))
     elif kind != "default":
         raise ValueError(f"found RoPE {kind}, which a GGUF cannot express")
+    if architecture in LATENT and kind == "yarn" and rope.get("mscale_all_dim"):
+        writer.add_rope_scaling_yarn_log_mul(0.1 * rope["mscale_all_dim"])
+    if architecture == "mistral4":
+        writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
     if architecture == "mistral3" and "llama_4_scaling_beta" in rope:
         writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
         writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
@@ -187,6 +232,7 @@ def add_attention(writer, architecture, config):
 
 def write_gguf(model, architecture, path, add_tokenizer=None):
     """@param add_tokenizer  called with the writer, to add keys of a tokenizer"""
+    joined = model.config.get_text_config().model_type == "deepseek_v2"  # as in its files of 2024
     config = model.config.get_text_config()
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     writer = gguf.GGUFWriter(path, architecture)
@@ -196,13 +242,16 @@ def write_gguf(model, architecture, path, add_tokenizer=None):
     writer.add_embedding_length(config.hidden_size)
     writer.add_feed_forward_length(config.intermediate_size)
     writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(getattr(config, "num_key_value_heads", None) or config.num_attention_heads)
+    kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    writer.add_head_count_kv(1 if architecture in LATENT and not joined else kv_heads)
     writer.add_vocab_size(config.vocab_size)
     if hasattr(config, "rms_norm_eps"):
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
     else:
         writer.add_layer_norm_eps(first_of(config, "layer_norm_eps", "norm_epsilon"))
-    if architecture != "gptneox":
+    if architecture in LATENT:
+        add_latent(writer, config, joined)
+    elif architecture != "gptneox":
         writer.add_key_length(head_dim)
         writer.add_value_length(head_dim)
     add_attention(writer, architecture, config)
@@ -213,7 +262,7 @@ def write_gguf(model, architecture, path, add_tokenizer=None):
         add_tokenizer(writer)
     kind = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[architecture]
     names = gguf.get_tensor_name_map(kind, config.num_hidden_layers)
-    for name, target, data in file_tensors(model, config, names):
+    for name, target, data in file_tensors(model, config, names, joined):
         if target is None:
             raise ValueError(f"found {name}, which has no name in a GGUF of {architecture}")
         writer.add_tensor(target, np.ascontiguousarray(value_of(architecture, name, data, config)))
@@ -224,10 +273,12 @@ def write_gguf(model, architecture, path, add_tokenizer=None):
 
 
 def main():
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, Mistral4ForCausalLM
     folder, path = sys.argv[1:]
     config = AutoConfig.from_pretrained(folder)
     family = AutoModelForImageTextToText if hasattr(config, "text_config") else AutoModelForCausalLM
+    if config.model_type == "mistral4":  # not an automatic class
+        family = Mistral4ForCausalLM
     model = family.from_pretrained(folder, dtype=torch.float32)
     write_gguf(model, ARCHITECTURES[config.get_text_config().model_type], path)
 

@@ -31,6 +31,8 @@ class CpuBackend final : public Backend {
   void upload(void* to, const void* from_host, std::size_t bytes) override;
   void download(void* to_host, const void* from, std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;
+  void copy_pieces(void* to, std::size_t to_stride, const void* from, std::size_t from_stride, std::size_t bytes,
+                   std::size_t pieces) override;
 
   std::unique_ptr<Weight> make_weight(const WeightSource& source) override;
   std::unique_ptr<SpectralOps> make_spectral_ops() override;

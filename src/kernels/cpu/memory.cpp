@@ -70,5 +70,12 @@ void CpuBackend::release(void* memory) noexcept { cpu::release_aligned(memory); 
 void CpuBackend::upload(void* to, const void* from_host, std::size_t bytes) { copy_bytes(to, from_host, bytes); }
 void CpuBackend::download(void* to_host, const void* from, std::size_t bytes) { copy_bytes(to_host, from, bytes); }
 void CpuBackend::copy(void* to, const void* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
+void CpuBackend::copy_pieces(void* to, std::size_t to_stride, const void* from, std::size_t from_stride,
+                             std::size_t bytes, std::size_t pieces) {
+#pragma omp parallel for num_threads(threads_) schedule(static) if (pieces > 1)
+  for (std::size_t piece = 0; piece < pieces; ++piece)
+    copy_bytes(static_cast<std::byte*>(to) + piece * to_stride,
+               static_cast<const std::byte*>(from) + piece * from_stride, bytes);
+}
 
 }  // namespace kvs::inline kernels

@@ -20,8 +20,21 @@ float positive_or(const JsonCursor& root, std::string_view key, double otherwise
   return static_cast<float>(root.has(key) ? root.at(key).positive_f32() : otherwise);
 }
 
+/// Reads a list of the layers' kinds: "sparse" layers have experts.
+std::vector<bool> listed_sparse(const JsonCursor& types, std::size_t layers) {
+  if (types.array_size() != layers) types.fail("one kind for each of " + std::to_string(layers) + " layers");
+  std::vector<bool> sparse(layers);
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const std::string& kind = types.at(layer).string();
+    if (kind != "dense" && kind != "sparse") types.at(layer).fail("\"dense\" or \"sparse\"");
+    sparse[layer] = kind == "sparse";
+  }
+  return sparse;
+}
+
 /// Reads the layers that have experts: [layer].
 std::vector<bool> sparse_layers(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
+  if (!keys.types.empty() && root.has(keys.types)) return listed_sparse(root.at(keys.types), layers);
   std::vector<bool> sparse(layers, true);
   const std::size_t step = keys.step.empty() ? 1 : hf_count(root, keys.step, kMaxWidth, 1);
   std::size_t first = keys.first_default, last = layers - 1;
@@ -91,10 +104,9 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   if (keys.clamped)
     experts.clamp = {.alpha = positive_or(root, "swiglu_alpha", 1.702), .limit = positive_or(root, "swiglu_limit", 7)};
   if (!keys.groups) return all;
-  experts.groups = hf_count(root, "n_group", kMaxWidth, 1);
-  experts.chosen_groups = hf_count(root, "topk_group", kMaxWidth, 1);
-  if (root.has("routed_scaling_factor"))
-    experts.scale = static_cast<float>(root.at("routed_scaling_factor").positive_f32());
+  experts.groups = hf_count(root, "n_group", kMaxWidth, keys.groups_default);
+  experts.chosen_groups = hf_count(root, "topk_group", kMaxWidth, keys.chosen_groups_default);
+  experts.scale = positive_or(root, "routed_scaling_factor", keys.scale_default);
   if (const std::string problem = group_problem(experts); !problem.empty())
     throw Error(ErrorCode::kInput, root.place() + (experts.count % experts.groups != 0 ? "/n_group" : "/topk_group"),
                 problem);

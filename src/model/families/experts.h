@@ -8,7 +8,7 @@
 namespace kvs::inline model {
 
 /// Keys of config.json about experts in every family: those that are read, and those that only training reads.
-inline constexpr std::array<std::string_view, 31> kExpertKeyNames{"num_experts",
+inline constexpr std::array<std::string_view, 37> kExpertKeyNames{"num_experts",
                                                                   "num_local_experts",
                                                                   "n_routed_experts",
                                                                   "moe_num_experts",
@@ -38,7 +38,13 @@ inline constexpr std::array<std::string_view, 31> kExpertKeyNames{"num_experts",
                                                                   "router_jitter_noise",
                                                                   "num_nextn_predict_layers",
                                                                   "num_mtp_layers",
-                                                                  "scoring_func"};
+                                                                  "scoring_func",
+                                                                  "mlp_layer_types",
+                                                                  "topk_method",
+                                                                  "moe_layer_freq",
+                                                                  "ep_size",
+                                                                  "aux_loss_alpha",
+                                                                  "seq_aux"};
 
 /// Keys of config.json that state a model's experts. Empty: the family has no such key.
 struct ExpertKeys {
@@ -52,11 +58,14 @@ struct ExpertKeys {
   bool groups = false;                     // n_group, topk_group, routed_scaling_factor
   std::string_view step = {};              // every step-th layer has experts
   std::string_view dense = {};             // list of layers without experts
+  std::string_view types = {};             // list of "dense" and "sparse", which holds before `first`
   std::string_view first = {}, last = {};  // the first and the last layer with experts; −1: the model's last
   std::size_t first_default = 0, shared_count_default = 0;
   bool normalised_default = false;
   ExpertsConfig::Scores scores = ExpertsConfig::Scores::kSoftmax;
   bool clamped = false;  // swiglu_alpha, swiglu_limit
+  float scale_default = 1;
+  std::size_t groups_default = 1, chosen_groups_default = 1;
   std::size_t count_default = 0, chosen_default = 0, width_default = 0, shared_width_default = 0;
 };
 

@@ -10,6 +10,7 @@ extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kG
     kCohere2, kErnie45, kErnie45Moe, kExaone4, kGlm4, kGlm4Moe, kGptOss, kGranite, kGraniteMoe, kHunyuanDense,
     kHunyuanMoe, kInternLm2, kInternLm3, kMiniMaxM2, kMinistral3, kMixtral, kOlmo3, kOlmoe, kPhi, kQwen2Moe, kQwen3Moe,
     kQwen3Vl, kQwen3VlMoe, kQwen3Next, kQwen35, kQwen35Moe, kFalconH1, kGraniteMoeHybrid, kLfm2, kLfm2Moe, kNemotronH,
-    kSeedOss, kSmolLm3, kStableLm, kStarcoder2;
+    kSeedOss, kSmolLm3, kStableLm, kStarcoder2, kDeepseekV2, kDeepseekV3, kGlm4MoeLite, kDeepseekV32, kGlmMoeDsa,
+    kMistral4;
 
 }  // namespace kvs::inline model
