@@ -37,9 +37,10 @@ struct RecurrenceInput {
   Columns values;         // [member · token, value_head · value_dim]
   Columns steps;          // s: [member · token, value_head]
   Columns strengths;      // [member · token, value_head], of the delta rule; empty: state-space duality
-  std::size_t members = 1, key_heads = 0, value_heads = 0;  // a key head serves consecutive value heads
-  BackendView<const float, 1> decay, step_bias;             // [value_head]; decay < 0
-  BackendView<const float, 1> skip = {};                    // [value_head], or empty
+  std::size_t members = 1, key_heads = 0, value_heads = 0;
+  bool tiled = false;  // value head i reads key head i mod key_heads; otherwise a key head serves consecutive ones
+  BackendView<const float, 1> decay, step_bias;  // [value_head]; decay < 0
+  BackendView<const float, 1> skip = {};         // [value_head], or empty
   float least_step = 0, most_step = std::numeric_limits<float>::infinity();
   bool unit_keys = false;       // q and k of a head are first divided by their lengths, and q by sqrt(key_dim)
   BackendView<float, 3> state;  // [value_head, key_dim, value_dim]; moved on by a single member, as `past` above
@@ -47,6 +48,9 @@ struct RecurrenceInput {
   std::size_t key_dim() const noexcept { return keys.count / key_heads; }
   std::size_t value_dim() const noexcept { return values.count / value_heads; }
   std::size_t tokens() const noexcept { return keys.rows.extent(0) / members; }
+  std::size_t key_head(std::size_t value_head) const noexcept {
+    return tiled ? value_head % key_heads : value_head / (value_heads / key_heads);
+  }
 };
 
 /// Rows that a second matrix of rows gates: f(gate) ⊙ norm(x) · gain, norm(f(gate) ⊙ x) · gain, or f(gate) ⊙ x.

@@ -17,6 +17,7 @@
 namespace kvs::inline model {
 
 struct ParsedConfig;  // model/parsed_config.h
+class GgufKeys;       // model/gguf_keys.h
 
 /// The use of a tensor, independent of its name in a file.
 enum class TensorRole : std::uint8_t {
@@ -94,6 +95,9 @@ inline constexpr std::size_t kTensorRoles = 69, kExpertRoles = 3;
 constexpr bool is_shared(TensorRole role) noexcept {
   return role >= TensorRole::kSharedScale && role <= TensorRole::kSharedDown;
 }
+constexpr bool is_of_mixer(TensorRole role) noexcept {
+  return role >= TensorRole::kMixerQuery && role <= TensorRole::kMixerOutput;
+}
 constexpr bool is_of_expert(TensorRole role) noexcept { return role >= TensorRole::kExpertGate; }
 
 /// The quantity that determines an extent of a tensor's shape.
@@ -163,7 +167,7 @@ struct TensorSpec {
   TensorAxis by_head = TensorAxis::kNone;     // the tensor has three dimensions, of which the first is this one
   bool gguf_optional = false;                 // a GGUF may lack it
 
-  bool per_layer() const noexcept { return gguf.find("{}") != std::string_view::npos; }
+  bool per_layer() const noexcept { return (gguf.empty() ? hf : gguf).find("{}") != std::string_view::npos; }
 };
 
 /// Divisors of RoPE's frequencies, which a GGUF file of any architecture may hold.
@@ -261,6 +265,10 @@ struct RecurrenceRules {
   void (*read)(const JsonCursor& root, ParsedConfig& parsed);
   std::span<const std::string_view> keys;  // of config.json that `read` reads
   std::span<const TensorSpec> tensors;     // of a recurrent block, with the norm of its input
+  /// Sets the recurrent blocks of a GGUF. Layers without KV heads have no attention. @throws Error with the key.
+  void (*read_gguf)(const GgufKeys& keys, ParsedConfig& parsed) = nullptr;
+  std::span<const TensorSpec> gguf_joined = {};  // instead of `tensors`, in GGUF files that hold its second one
+  bool single_blocks = false;                    // a layer has one block: a mixer or a feed-forward network
 };
 
 /// How a family states sizes that differ between layers, or that other families do not have.
@@ -271,6 +279,9 @@ struct LayerRules {
   std::span<const std::string_view> keys;  // of config.json that `read` reads, or that have no effect
   /// Sets the attention of GGUF files instead of the keys of other families; nullptr: they set it.
   void (*read_gguf)(const GgufKeys& keys, ModelConfig& config) = nullptr;
+  /// Sets sizes of a GGUF that differ between layers, after the windows, except numbers of heads and widths.
+  /// @throws Error with the key.
+  void (*read_gguf_sizes)(const GgufKeys& keys, ModelConfig& config) = nullptr;
 };
 
 /// A supported family of models: a row of the table in architectures.cpp.
@@ -280,7 +291,8 @@ struct Architecture {
   std::string_view hf_base_class;  // config.json: architectures[0] of a checkpoint written by the class without a head
   std::string_view model_type;     // config.json: model_type
   std::string_view gguf = {};      // general.architecture; empty: another row's name, or not read
-  std::string_view gguf_key = {};  // not empty: this row is for files of the name `gguf` that have the key
+  std::string_view gguf_other = {};  // another name of the architecture there
+  std::string_view gguf_key = {};    // not empty: this row is for files of the name `gguf` that have the key
   std::span<const TensorSpec> model_tensors = {};  // those of no layer
   // Of a layer's blocks, with the norms of their inputs and outputs, in addition to kRopeTensors.
   std::span<const TensorSpec> attention_tensors = {}, feed_forward_tensors = {};

@@ -66,6 +66,8 @@ const Architecture& architecture_of_gguf(std::string_view gguf, std::string_view
                                          const std::function<bool(std::string_view key)>& has) {
   for (const Architecture* row : kArchitectures)
     if (row->gguf == gguf && !row->gguf_key.empty() && has(row->gguf_key)) return *row;
+  for (const Architecture* row : kArchitectures)
+    if (!gguf.empty() && row->gguf_other == gguf) return *row;
   return find_architecture(&Architecture::gguf, gguf, where);
 }
 

@@ -124,6 +124,7 @@ struct RecurrenceConfig {
   std::size_t norm_channels = 0;  // of the output's norm: channels with one mean; 0: no norm
   bool gate_first = false;        // the norm follows the gate
   float least_step = 0, most_step = std::numeric_limits<float>::infinity();  // Mamba-2
+  bool tiled_heads = false;  // value head i reads key head i mod key_heads, as GGUF files of Qwen 3.5 store them
 
   std::size_t key_rows() const noexcept { return key_heads * key_head_dim; }
   std::size_t value_rows() const noexcept { return value_heads * value_head_dim; }

@@ -18,9 +18,11 @@ Json arithmetic_json(const Arithmetic& arithmetic) {
 
 Json recurrence_json(const RecurrenceConfig& block) {
   const auto& [kind, key_heads, value_heads, key_head_dim, value_head_dim, kernel, norm_channels, gate_first,
-               least_step, most_step] = block;
-  return {kind,   key_heads,     value_heads, key_head_dim, value_head_dim,
-          kernel, norm_channels, gate_first,  least_step,   std::isfinite(most_step) ? Json(most_step) : Json()};
+               least_step, most_step, tiled_heads] = block;
+  Json json{kind,   key_heads,     value_heads, key_head_dim, value_head_dim,
+            kernel, norm_channels, gate_first,  least_step,   std::isfinite(most_step) ? Json(most_step) : Json()};
+  if (tiled_heads) json.push_back("tiled_heads");
+  return json;
 }
 
 Json layer_json(const LayerConfig& layer) {

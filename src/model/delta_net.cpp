@@ -18,6 +18,7 @@ Operand RecurrentBlock::mix_delta_net(const Piece& piece, const BackendView<floa
                    .members = piece.members,
                    .key_heads = config.key_heads,
                    .value_heads = heads,
+                   .tiled = config.tiled_heads,
                    .decay = piece.weights.decay.view(),
                    .step_bias = piece.weights.step_bias.view(),
                    .unit_keys = true,

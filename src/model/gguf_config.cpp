@@ -4,7 +4,7 @@
 #include "core/error.h"
 #include "io/gguf.h"
 #include "model/checkpoints/checkpoints.h"
-#include "model/gguf_keys.h"
+#include "model/gguf_layers.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 #include "model/routing.h"
@@ -103,15 +103,16 @@ QueryTemperature parse_temperature(const GgufKeys& keys) {
           .length = keys.count(keys.has(kLength) ? kLength : "context_length", kMaxContext)};
 }
 
-/// Reads what the attention of all layers has in common, without windows.
-AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, std::size_t layers, std::size_t d_model,
-                                std::string_view where) {
+/// Reads what the attention of all layers has in common, without windows. Heads are those of the first layer that has
+/// some.
+AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, const GgufLayerSizes& sizes,
+                                std::size_t d_model, std::string_view where) {
+  const std::size_t layers = sizes.kv_heads.size(), first = sizes.first_attention();
   AttentionConfig attention;
-  attention.query_heads = keys.count("attention.head_count", kMaxHeads);
+  attention.query_heads = sizes.query_heads[first];
   if (row.keys.query_temperature) attention.temperature = parse_temperature(keys);
   if (row.layers != nullptr && row.layers->read_gguf != nullptr) return attention;  // it sets the rest
-  attention.kv_heads =
-      keys.has("attention.head_count_kv") ? keys.count("attention.head_count_kv", kMaxHeads) : attention.query_heads;
+  attention.kv_heads = sizes.kv_heads[first];
   attention.head_dim = keys.has("attention.key_length") ? keys.count("attention.key_length", kMaxWidth) : 0;
   complete_geometry(attention, d_model, where,
                     {"embedding_length", "attention.head_count", "attention.head_count_kv", "attention.key_length"});
@@ -171,13 +172,15 @@ ExpertsConfig parse_experts(const GgufFile& file, const GgufKeys& keys, const Ar
   if (experts.scores == ExpertsConfig::Scores::kSoftmax) experts.group_scores = row.experts->gguf_group_scores;
   if (!keys.nonzero("expert_group_count")) return experts;
   experts.groups = keys.count("expert_group_count", kMaxWidth);
-  experts.chosen_groups = keys.count("expert_group_used_count", kMaxWidth);
+  constexpr std::string_view kChosenGroups = "expert_group_used_count";  // some files with one group lack it
+  experts.chosen_groups = experts.groups == 1 && !keys.has(kChosenGroups) ? 1 : keys.count(kChosenGroups, kMaxWidth);
   if (const std::string problem = group_problem(experts); !problem.empty())
     keys.fail(ErrorCode::kInput, "expert_group_count", problem);
   return experts;
 }
 
-/// Gives experts to the layers that have some: all, or every step-th after the first ones.
+/// Gives experts to the layers that have some: all, or every step-th after the first ones. In families whose layers may
+/// differ these have a router, as in llama.cpp.
 void parse_expert_layers(const GgufFile& file, const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   if (!keys.nonzero("expert_count")) return;
   if (row.experts == nullptr)
@@ -186,8 +189,12 @@ void parse_expert_layers(const GgufFile& file, const GgufKeys& keys, const Archi
   constexpr std::string_view kDense = "leading_dense_block_count", kStep = "interleave_moe_layer_step";
   const std::size_t dense = keys.has(kDense) ? keys.unsigned_integer(kDense, kMaxLayers) : 0;
   const std::size_t step = keys.has(kStep) ? keys.count(kStep, kMaxLayers) : 1;
-  for (std::size_t layer = dense; layer < config.layers(); ++layer)
-    if ((layer + 1) % step == 0) config.layer[layer].feed_forward.experts = parse_experts(file, keys, row, layer);
+  for (std::size_t layer = dense; layer < config.layers(); ++layer) {
+    const bool routed =
+        !layers_may_differ(row) || file.find("blk." + std::to_string(layer) + ".ffn_gate_inp.weight") != nullptr;
+    if (routed && (layer + 1) % step == 0)
+      config.layer[layer].feed_forward.experts = parse_experts(file, keys, row, layer);
+  }
 }
 
 /// In a family whose parallel models lack a norm, the norm decides, as in llama.cpp.
@@ -243,6 +250,13 @@ std::size_t vocabulary_of(const GgufFile& file, const GgufKeys& keys, std::vecto
   return rows;
 }
 
+/// Returns the layers that do not rotate: [layer]. Files of Granite 4 say it by a key of another name.
+std::vector<bool> unrotated_layers(const GgufKeys& keys, const Architecture& row, const ModelConfig& config) {
+  if (row.unrotated == UnrotatedRule::kUnlessStated)
+    return std::vector<bool>(config.layers(), !keys.boolean("rope.scaling.finetuned", false));
+  return unrotated_by_rule(row, config, config.has_windows());
+}
+
 /// Returns the number of layers without those that predict further tokens, which are the last.
 std::size_t parse_layers(const GgufKeys& keys) {
   constexpr std::string_view kNext = "nextn_predict_layers";
@@ -273,9 +287,10 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   config.adjacent_pairs = row.gguf_interleaved;
   const std::size_t layers = parse_layers(keys);
   config.d_model = keys.count("embedding_length", kMaxWidth);
-  const std::size_t d_ff = keys.count("feed_forward_length", kMaxWidth);
-  config.layer.assign(layers, {.attention = parse_attention(keys, row, layers, config.d_model, where),
-                               .feed_forward = {.d_ff = d_ff, .experts = {}}});
+  const GgufLayerSizes sizes = read_gguf_layer_sizes(keys, row, layers);
+  config.layer.assign(layers,
+                      {.attention = parse_attention(keys, row, sizes, config.d_model, where), .feed_forward = {}});
+  for (std::size_t layer = 0; layer < layers; ++layer) config.layer[layer].feed_forward.d_ff = sizes.d_ff[layer];
   if (row.layers != nullptr && row.layers->read_gguf != nullptr) row.layers->read_gguf(keys, config);
   parse_expert_layers(file, keys, row, config);
   config.vocabulary = vocabulary_of(file, keys, parsed.notes);
@@ -285,9 +300,11 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   config.tied_head = file.find("output.weight") == nullptr;
   parse_arithmetic(file, keys, row, config);
   parse_windows(keys, row, config);
+  if (row.layers != nullptr && row.layers->read_gguf_sizes != nullptr) row.layers->read_gguf_sizes(keys, config);
   parse_gguf_rope(file, keys, row.rope, config);
-  set_unrotated(config, unrotated_by_rule(row, config, config.has_windows()));
+  set_unrotated(config, unrotated_layers(keys, row, config));
   check_rope(config, where);
+  set_gguf_layer_sizes(keys, sizes, parsed);
   return parsed;
 }
 

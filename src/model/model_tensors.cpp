@@ -62,6 +62,17 @@ bool is_of_input(TensorRole role) {
   return role >= TensorRole::kInputEmbedding && role <= TensorRole::kInputOutputNorm;
 }
 
+/// Returns true if a GGUF holds the second tensor of RecurrenceRules::gguf_joined.
+bool holds_joined_inputs(const TensorArchive& archive, ModelFormat format, const ParsedConfig& parsed) {
+  const RecurrenceRules* const rules = parsed.architecture->recurrence;
+  if (format != ModelFormat::kGguf || rules == nullptr || rules->gguf_joined.empty()) return false;
+  for (std::size_t layer = 0; layer < parsed.config.layers(); ++layer) {
+    if (!parsed.config.layer[layer].has_recurrence()) continue;
+    return find_any(archive, file_names(parsed, rules->gguf_joined[1], format, layer)) != nullptr;
+  }
+  return false;
+}
+
 /// Returns true if the files hold the last tensor of ExpertRules::stacked.
 bool holds_stacked_experts(const TensorArchive& archive, ModelFormat format, const ParsedConfig& parsed) {
   const ExpertRules* const rules = parsed.architecture->experts;
@@ -117,6 +128,7 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
               : Interleaving{}),
       factors_(parsed.factors),
       stacked_experts_(holds_stacked_experts(archive, format, parsed)),
+      joined_inputs_(holds_joined_inputs(archive, format, parsed)),
       layers_(parsed.config.layers()) {
   if (format == ModelFormat::kHuggingFace) embedding_names_ = settle_head(archive, parsed);
   Missing missing{.whole_layers = layers_.size(), .names = {}};
@@ -210,7 +222,7 @@ std::vector<std::span<const TensorSpec>> ModelTensors::blocks_of(const Architect
                                                                  const LayerConfig& layer) const {
   std::vector<std::span<const TensorSpec>> blocks;
   if (layer.has_attention()) blocks.push_back(row.attention_tensors);
-  if (layer.has_recurrence()) blocks.push_back(row.recurrence->tensors);
+  if (layer.has_recurrence()) blocks.push_back(joined_inputs_ ? row.recurrence->gguf_joined : row.recurrence->tensors);
   if (!layer.feed_forward.is_sparse() && layer.has_feed_forward()) blocks.push_back(row.feed_forward_tensors);
   if (layer.feed_forward.is_sparse()) blocks.push_back(stacked_experts_ ? row.experts->stacked : row.experts->tensors);
   return blocks;

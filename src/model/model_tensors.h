@@ -141,6 +141,7 @@ class ModelTensors {
   Interleaving index_interleaving_;      // of the index of tokens
   std::map<TensorRole, float> factors_;  // ParsedConfig
   bool stacked_experts_;                 // a tensor holds all experts of a layer, where files may hold one for each
+  bool joined_inputs_;                   // RecurrenceRules::gguf_joined
   std::vector<Layer> layers_;            // tensors that do not belong to a layer are in layer 0
   std::vector<std::string> names_;
   std::vector<std::vector<std::uint64_t>> shapes_;                         // [name]

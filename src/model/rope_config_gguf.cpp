@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -119,28 +120,54 @@ RopeScaling parse_scaling(const GgufFile& file, const GgufKeys& keys, const Rope
   return {.type = RopeScaling::Type::kFactors, .factors = std::move(always)};
 }
 
-std::size_t rotary_dim(const GgufKeys& keys, std::size_t head_dim) {
-  if (!keys.has("rope.dimension_count")) return head_dim;
-  const auto channels = static_cast<std::size_t>(keys.unsigned_integer("rope.dimension_count", UINT32_MAX));
+/// @param otherwise  if the key is missing
+std::size_t rotary_dim(const GgufKeys& keys, std::string_view key, std::size_t head_dim, std::size_t otherwise) {
+  if (!keys.has(key)) return otherwise;
+  const auto channels = static_cast<std::size_t>(keys.unsigned_integer(key, UINT32_MAX));
   if (channels == 0 || channels % 2 != 0 || channels > head_dim) {
-    keys.fail(ErrorCode::kInput, "rope.dimension_count",
+    keys.fail(ErrorCode::kInput, key,
               "found " + std::to_string(channels) + ", expected an even number up to the head size, " +
                   std::to_string(head_dim));
   }
   return channels;
 }
 
+/// Returns the head size of the first layer with a window, or without one.
+std::size_t head_dim_of(const ModelConfig& config, bool windowed) {
+  for (const LayerConfig& layer : config.layer)
+    if ((layer.attention.window != 0) == windowed) return layer.attention.head_dim;
+  return config.head_dim();
+}
+
+/// Gemma 4's converter writes a divisor of 1 for each chunk that rotates, and 1e30 for the others, which are the last.
+RopeScaling as_proportional(const GgufKeys& keys, RopeScaling scaling) {
+  constexpr float kNever = 1e30F;
+  if (scaling.type != RopeScaling::Type::kFactors)
+    keys.fail(ErrorCode::kInput, "rope", "found no tensor rope_freqs, which says the chunks that rotate, expected one");
+  const std::vector<float>& factors = scaling.factors;
+  const auto end = std::ranges::find_if(factors, [](float factor) { return factor != 1; });
+  if (std::any_of(end, factors.end(), [](float factor) { return factor < kNever; })) return scaling;
+  const auto turning = static_cast<double>(end - factors.begin()), all = static_cast<double>(factors.size());
+  const double share = turning / all;  // the product with `all` is rounded down when it is used
+  return {.type = RopeScaling::Type::kProportional, .share = share * all < turning ? std::nextafter(share, 1) : share};
+}
+
 }  // namespace
 
 void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, ModelConfig& config) {
+  const std::size_t head_dim = head_dim_of(config, false), window_head_dim = head_dim_of(config, true);
   RopeParameters rope{.theta = keys.positive_or("rope.freq_base", defaults.theta),
-                      .rotary_dim = rotary_dim(keys, config.head_dim())};
+                      .rotary_dim = rotary_dim(keys, "rope.dimension_count", head_dim, head_dim)};
   rope.scaling = parse_scaling(file, keys, defaults, rope.chunks(), config.context);
+  if (defaults.proportional_share > 0) rope.scaling = as_proportional(keys, std::move(rope.scaling));
   config.ropes = {rope};
   if (defaults.window_theta == 0) return;
   const double theta =
       keys.positive_or("rope.freq_base_swa", defaults.window_theta_key.empty() ? rope.theta : defaults.window_theta);
-  set_window_rope(config, rope, {.theta = theta, .rotary_dim = rope.rotary_dim});
+  const std::size_t otherwise = std::min(rope.rotary_dim, window_head_dim);
+  set_window_rope(
+      config, rope,
+      {.theta = theta, .rotary_dim = rotary_dim(keys, "rope.dimension_count_swa", window_head_dim, otherwise)});
 }
 
 }  // namespace kvs::inline model

@@ -134,6 +134,11 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
     expected[0] = {expected[0].size / heads.size, expected[0].source + " / " + heads.source};
     expected.insert(expected.begin(), heads);
   }
+  // In GGUF, vectors of a recurrent block are columns, or have a row for each group.
+  if (format == ModelFormat::kGguf && is_of_mixer(parts.front().role) && expected.size() == 1 && shape.size() == 2 &&
+      shape[0] != 0 && expected[0].size % shape[0] == 0)
+    expected = {{static_cast<std::size_t>(shape[0]), "groups"},
+                {expected[0].size / static_cast<std::size_t>(shape[0]), expected[0].source + " / groups"}};
   // A vector may be stored as a matrix of one row, and the reverse.
   if (expected.size() == 1 && shape.size() == 2 && shape[0] == 1) expected.insert(expected.begin(), {1, "1"});
   if (parts.front().role == TensorRole::kMixerTaps && shape.size() == 3)

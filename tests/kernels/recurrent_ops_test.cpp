@@ -15,8 +15,9 @@ using Values = std::vector<float>;
 /// The inputs of a recurrence as columns of one matrix of rows, behind a column that belongs to none of them.
 struct Recurrence {
   std::size_t members = 1, tokens = 0, key_heads = 2, value_heads = 6, key_dim = 20, value_dim = 24;
-  bool delta = true;
+  bool delta = true, tiled = false;
 
+  std::size_t key_head(std::size_t head) const { return tiled ? head % key_heads : head * key_heads / value_heads; }
   std::size_t keys() const { return key_heads * key_dim; }
   std::size_t values() const { return value_heads * value_dim; }
   std::size_t width() const { return 1 + 2 * keys() + values() + 2 * value_heads; }
@@ -51,6 +52,7 @@ Values run(Backend& backend, const Recurrence& r, const Values& rows, Values& st
                         .members = r.members,
                         .key_heads = r.key_heads,
                         .value_heads = r.value_heads,
+                        .tiled = r.tiled,
                         .decay = decay.view(),
                         .step_bias = bias_of.view(),
                         .unit_keys = r.delta,
@@ -69,7 +71,7 @@ Values run(Backend& backend, const Recurrence& r, const Values& rows, Values& st
 /// The recurrence of one head in double precision, as its definition says. @return out [token, value_dim]
 std::vector<double> by_definition(const Recurrence& r, const float* rows, std::size_t head,
                                   std::vector<double>& state) {
-  const std::size_t dk = r.key_dim, dv = r.value_dim, key_head = head / (r.value_heads / r.key_heads);
+  const std::size_t dk = r.key_dim, dv = r.value_dim, key_head = r.key_head(head);
   std::vector<double> out;
   for (std::size_t t = 0; t < r.tokens; ++t) {
     const float* const row = rows + t * r.width();
@@ -120,7 +122,8 @@ class Recurrences : public testing::TestWithParam<bool> {
 TEST_P(Recurrences, EqualTheDefinition) {
   for (const std::size_t tokens : {1, 7, 8, 16, 64, 150}) {
     SCOPED_TRACE(tokens);
-    const Recurrence r = recurrence(tokens);
+    Recurrence r = recurrence(tokens);
+    r.tiled = tokens == 64;
     const Values rows = random_values(tokens * r.width(), 3), before = random_values(r.state_size(), 4);
     Values state = before;
     const Values out = run(*backend_, r, rows, state);

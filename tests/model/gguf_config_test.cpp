@@ -3,54 +3,21 @@
 
 #include <cmath>
 
-#include "core/error.h"
 #include "model/parsed_config.h"
-#include "tests/io/fake_gguf.h"
+#include "tests/model/gguf_metadata.h"
 
 namespace kvs {
 namespace {
 
+using test::expect_refused;
+using test::metadata;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-/// Metadata of a model of `layers` layers, 64 channels in 4 heads, without what differs between architectures.
-FakeGguf metadata(const std::string& architecture, std::uint64_t layers = 3) {
-  static std::vector<std::string> names;  // the file holds views
-  names.reserve(64);
-  names.push_back(architecture);
-  FakeGguf file;
-  file.values["general.architecture"] = std::string_view(names.back());
-  const auto set = [&](const std::string& key, const GgufValue& value) {
-    file.values[architecture + "." + key] = value;
-  };
-  set("block_count", layers);
-  set("embedding_length", std::uint64_t{64});
-  set("feed_forward_length", std::uint64_t{96});
-  set("attention.head_count", std::uint64_t{4});
-  set("attention.head_count_kv", std::uint64_t{2});
-  set("attention.key_length", std::uint64_t{16});
-  set("attention.value_length", std::uint64_t{16});
-  set("vocab_size", std::uint64_t{100});
-  set("context_length", std::uint64_t{512});
-  set(architecture == "gptneox" ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-6);
-  return file;
-}
 
 std::vector<std::size_t> windows(const ModelConfig& config) {
   std::vector<std::size_t> sizes;
   for (const LayerConfig& layer : config.layer) sizes.push_back(layer.attention.window);
   return sizes;
-}
-
-void expect_refused(const FakeGguf& file, ErrorCode code, const std::string& message) {
-  try {
-    parse_gguf_config(file);
-    ADD_FAILURE() << "no error, expected " << message;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    EXPECT_THAT(std::string(error.what()), HasSubstr(message));
-  }
 }
 
 TEST(GgufConfig, LlamaKeepsItsArithmetic) {

@@ -2,7 +2,8 @@
 """Writes a GGUF of a tiny model with llama.cpp's keys, tensor names and row orders, by the gguf package, weights in
 F32.
 
-Usage: write_gguf.py FOLDER OUT.gguf   (FOLDER: config.json and safetensors, as Transformers reads them)
+Usage: write_gguf.py [--joined] FOLDER OUT.gguf   (FOLDER: config.json and safetensors, as Transformers reads them)
+--joined: Qwen 3 Next's projections in one tensor, as older converters wrote them
 """
 import math
 import sys
@@ -11,21 +12,29 @@ import gguf
 import numpy as np
 import torch
 
+import gguf_gemma4
+import gguf_recurrent
+
 # model_type in config.json → general.architecture
 ARCHITECTURES = {
     "cohere2": "cohere2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "glm4_moe_lite": "deepseek2",
     "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4", "ernie4_5": "ernie4_5", "ernie4_5_moe": "ernie4_5-moe", "exaone4": "exaone4",
-    "gemma2": "gemma2", "gemma3_text": "gemma3", "glm4": "glm4", "glm4_moe": "glm4moe", "gpt_neox": "gptneox",
+    "falcon_h1": "falcon-h1", "gemma2": "gemma2", "gemma3_text": "gemma3", "gemma4_text": "gemma4", "glm4": "glm4",
+    "glm4_moe": "glm4moe", "gpt_neox": "gptneox",
     "gpt_oss": "gpt-oss", "granite": "granite", "granitemoe": "granitemoe", "hunyuan_v1_dense": "hunyuan-dense",
     "hunyuan_v1_moe": "hunyuan-moe", "internlm3": "llama", "llama": "llama", "minimax_m2": "minimax-m2",
     "ministral3": "mistral3", "mistral": "llama", "mixtral": "llama", "olmo2": "olmo2", "olmo3": "olmo2",
     "olmoe": "olmoe", "phi": "phi2", "phi3": "phi3", "qwen2": "qwen2", "qwen2_moe": "qwen2moe", "qwen3": "qwen3",
     "qwen3_moe": "qwen3moe", "qwen3_vl_text": "qwen3vl", "qwen3_vl_moe_text": "qwen3vlmoe", "seed_oss": "seed_oss",
-    "smollm3": "smollm3", "stablelm": "stablelm", "starcoder2": "starcoder2"}
+    "smollm3": "smollm3", "stablelm": "stablelm", "starcoder2": "starcoder2", "granitemoehybrid": "granitehybrid",
+    "lfm2": "lfm2", "lfm2_moe": "lfm2moe", "nemotron_h": "nemotron_h_moe", "qwen3_next": "qwen3next",
+    "qwen3_5_text": "qwen35", "qwen3_5_moe_text": "qwen35moe"}
+RECURRENT = ("falcon-h1", "granitehybrid", "lfm2", "lfm2moe", "nemotron_h", "nemotron_h_moe", "qwen3next", "qwen35",
+             "qwen35moe")
 # RoPE pairs are neighbouring rows in the file, halves of a head in Transformers.
 LATENT = {"deepseek2", "glm-dsa", "mistral4"}
 SOFTMAX = {"deepseek_v2", "mistral4"}  # experts' scores
-ADJACENT_IN_FILE = {"llama", "mistral3", "smollm3", "granite", "granitemoe"}
+ADJACENT_IN_FILE = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid"}
 OTHER_PARTS = ("visual.", "vision_tower.", "multi_modal_projector.")
 
 
@@ -46,7 +55,9 @@ def value_of(architecture, name, data, config):
         for key, heads in (("q_proj", config.num_attention_heads), ("k_proj", config.num_key_value_heads)):
             if key in name:
                 return adjacent_pairs(data, heads)
-    if architecture.startswith("gemma") and "norm" in name:
+    if architecture in RECURRENT:
+        return gguf_recurrent.values_of(architecture, name, data, config)
+    if architecture in ("gemma2", "gemma3") and "norm" in name:
         return data + np.float32(1)
     if architecture == "gptneox" and "query_key_value" in name:
         return head_by_head_to_parts(data, config.num_attention_heads)
@@ -91,28 +102,33 @@ def heads_of_latent(name, data, config):
 def add_experts(writer, architecture, config):
     width = first_of(config, "moe_intermediate_size") or config.intermediate_size
     writer.add_expert_count(first_of(config, "n_routed_experts", "moe_num_experts", "num_local_experts", "num_experts"))
-    writer.add_expert_used_count(first_of(config, "moe_k", "moe_topk", "num_experts_per_tok"))
+    writer.add_expert_used_count(first_of(config, "moe_k", "moe_topk", "top_k_experts", "num_experts_per_tok"))
     writer.add_expert_feed_forward_length(width)
-    shared = first_of(config, "shared_expert_intermediate_size")
+    shared = first_of(config, "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
+                      "shared_intermediate_size")
     count = first_of(config, "n_shared_experts", "moe_num_shared_experts")
     if architecture == "hunyuan-moe":
         shared = config.intermediate_size
     if count:
         writer.add_expert_shared_count(count)
-        shared = count * width
+        shared = shared or count * width
     if shared:
         writer.add_expert_shared_feed_forward_length(shared)
     latent = architecture in LATENT
-    if architecture in ("glm4moe", "minimax-m2") or (latent and config.model_type not in SOFTMAX):
+    if architecture in ("glm4moe", "minimax-m2", "lfm2moe") or (latent and config.model_type not in SOFTMAX):
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
     if latent and config.model_type in SOFTMAX:
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SOFTMAX)
-    if architecture == "glm4moe" or latent:
+    if architecture in ("glm4moe", "lfm2moe") or latent:
         kinds = getattr(config, "mlp_layer_types", None) or []
-        writer.add_leading_dense_block_count(kinds.index("sparse") if kinds else config.first_k_dense_replace)
+        writer.add_leading_dense_block_count(
+            kinds.index("sparse") if kinds else first_of(config, "first_k_dense_replace", "num_dense_layers"))
+    if getattr(config, "moe_latent_size", None):
+        writer.add_moe_latent_size(config.moe_latent_size)
+    if architecture in ("glm4moe", "nemotron_h_moe") or latent:
         writer.add_expert_weights_norm(config.norm_topk_prob and config.model_type != "deepseek_v2")
         writer.add_expert_weights_scale(config.routed_scaling_factor)
-    if architecture == "glm4moe" or (latent and config.n_group and getattr(config, "topk_method", "") != "greedy"):
+    if architecture in ("glm4moe", "nemotron_h_moe") or (latent and config.n_group and getattr(config, "topk_method", "") != "greedy"):
         writer.add_expert_group_count(config.n_group)
         writer.add_expert_group_used_count(config.topk_group)
     if architecture == "ernie4_5-moe":
@@ -127,24 +143,37 @@ def expert_tensors(name, data, config):
     ending = "bias" if bias else "weight"
     if config.model_type == "gpt_oss" and not bias:
         data = data.swapaxes(1, 2)
-    if part.startswith("down_proj"):
-        yield f"blk.{layer}.ffn_down_exps.{ending}", data
+    if part.startswith(("down_proj", "up_proj")):
+        yield f"blk.{layer}.ffn_{part.split('_')[0]}_exps.{ending}", data
         return
     halves = (data[:, ::2], data[:, 1::2]) if config.model_type == "gpt_oss" else np.split(data, 2, axis=1)
     for key, rows in zip(("gate", "up"), halves):
         yield f"blk.{layer}.ffn_{key}_exps.{ending}", rows
 
 
-def file_tensors(model, config, names, joined=True):
+def special_tensors(architecture, name, data, config, joined):
+    """Yields (name in the file, values) of a tensor that this architecture holds in another way than most."""
+    if architecture == "gemma4" and ".layers." in name:
+        yield from gguf_gemma4.tensors_of(name, data)
+    elif architecture in RECURRENT and ".experts." not in name:
+        yield from gguf_recurrent.tensors_of(architecture, name, data, config, joined)
+
+
+def file_tensors(model, architecture, config, names, joined):
     """Yields (name in Transformers, name in the file, values)."""
-    correction = [(name, value) for name, value in model.named_buffers() if "e_score_correction_bias" in name]
+    correction = [(name, value) for name, value in model.named_buffers()
+                  if name.endswith(("e_score_correction_bias", "expert_bias", "layer_scalar"))]
     of_heads = {}
     for name, parameter in [*model.named_parameters(), *correction]:
         data, name = parameter.detach().numpy(), name.replace("language_model.", "")
         layer = name.split(".layers.")[1].split(".")[0] if ".layers." in name else ""
         if any(part in name for part in OTHER_PARTS):
             continue
-        if ".experts." in name:
+        special = list(special_tensors(architecture, name, data, config, joined))
+        if special:
+            for target, values in special:
+                yield None, target, values
+        elif ".experts." in name:
             for target, values in expert_tensors(name, data, config):
                 yield name, target, values
         elif "kv_b_proj" in name and not joined:
@@ -165,7 +194,9 @@ def file_tensors(model, config, names, joined=True):
 
 
 def add_rope(writer, architecture, config, model, head_dim):
-    rope = config.rope_parameters
+    rope = getattr(config, "rope_parameters", None)
+    if architecture == "gemma4" or not rope:  # gguf_gemma4.add_gemma4; Nemotron-H
+        return
     if architecture == "gemma3":
         writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
     rope = rope.get("full_attention", rope)
@@ -221,7 +252,7 @@ def add_attention(writer, architecture, config):
         writer.add_clamp_kqv(config.clip_qkv)
     if architecture in ("gptneox", "stablelm"):
         writer.add_parallel_residual(config.use_parallel_residual)
-    if architecture in ("granite", "granitemoe"):
+    if architecture in ("granite", "granitemoe", "granitehybrid"):
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
@@ -230,42 +261,67 @@ def add_attention(writer, architecture, config):
         writer.add_logit_scale(config.logit_scale)
 
 
-def write_gguf(model, architecture, path, add_tokenizer=None):
-    """@param add_tokenizer  called with the writer, to add keys of a tokenizer"""
-    joined = model.config.get_text_config().model_type == "deepseek_v2"  # as in its files of 2024
+def add_layer_sizes(writer, architecture, config):
+    """Adds the sizes of layers that are not alike, or of all."""
+    if architecture == "gemma4":
+        return gguf_gemma4.add_gemma4(writer, config)
+    if architecture in RECURRENT:
+        gguf_recurrent.add_sizes(writer, architecture, config)
+    if architecture != "gptneox":
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        writer.add_key_length(head_dim)
+        writer.add_value_length(head_dim)
+
+
+def feed_forward_width(model, config):
+    """Returns the width of the dense blocks, as the tensors have it."""
+    for name, parameter in model.named_parameters():
+        if name.endswith(("feed_forward.w1.weight", "shared_mlp.input_linear.weight")):
+            return parameter.shape[0] // (2 if "shared" in name else 1)
+    return config.intermediate_size
+
+
+def write_gguf(model, architecture, path, add_tokenizer=None, joined=False):
+    """@param add_tokenizer  called with the writer, to add keys of a tokenizer
+    @param joined  projections in one tensor, as in older files of Qwen 3 Next and DeepSeek V2"""
     config = model.config.get_text_config()
+    joined = joined or config.model_type == "deepseek_v2"
+    if architecture == "gemma4":
+        config.allow_global_per_layer_attribute_access = True
     head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_name("tiny " + architecture)
     writer.add_block_count(config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(config.intermediate_size)
+    if getattr(config, "intermediate_size", None):
+        writer.add_feed_forward_length(feed_forward_width(model, config))
     writer.add_head_count(config.num_attention_heads)
     kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     writer.add_head_count_kv(1 if architecture in LATENT and not joined else kv_heads)
     writer.add_vocab_size(config.vocab_size)
-    if hasattr(config, "rms_norm_eps"):
-        writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    if architecture in RECURRENT or hasattr(config, "rms_norm_eps"):
+        writer.add_layer_norm_rms_eps(first_of(config, "rms_norm_eps", "norm_eps", "layer_norm_epsilon"))
     else:
         writer.add_layer_norm_eps(first_of(config, "layer_norm_eps", "norm_epsilon"))
     if architecture in LATENT:
         add_latent(writer, config, joined)
-    elif architecture != "gptneox":
-        writer.add_key_length(head_dim)
-        writer.add_value_length(head_dim)
+    else:
+        add_layer_sizes(writer, architecture, config)
     add_attention(writer, architecture, config)
-    if first_of(config, "moe_k", "moe_topk", "num_experts_per_tok"):
+    has_experts = first_of(config, "n_routed_experts", "moe_num_experts", "num_local_experts", "num_experts")
+    if has_experts and architecture != "nemotron_h":
         add_experts(writer, architecture, config)
     add_rope(writer, architecture, config, model, head_dim)
     if add_tokenizer:
         add_tokenizer(writer)
     kind = {name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[architecture]
     names = gguf.get_tensor_name_map(kind, config.num_hidden_layers)
-    for name, target, data in file_tensors(model, config, names, joined):
+    for name, target, data in file_tensors(model, architecture, config, names, joined):
         if target is None:
             raise ValueError(f"found {name}, which has no name in a GGUF of {architecture}")
-        writer.add_tensor(target, np.ascontiguousarray(value_of(architecture, name, data, config)))
+        values = data if name is None else value_of(architecture, name, data, config)
+        writer.add_tensor(target, np.ascontiguousarray(values, dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -274,13 +330,14 @@ def write_gguf(model, architecture, path, add_tokenizer=None):
 
 def main():
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, Mistral4ForCausalLM
-    folder, path = sys.argv[1:]
+    joined = sys.argv[1] == "--joined"
+    folder, path = sys.argv[1 + joined:]
     config = AutoConfig.from_pretrained(folder)
     family = AutoModelForImageTextToText if hasattr(config, "text_config") else AutoModelForCausalLM
     if config.model_type == "mistral4":  # not an automatic class
         family = Mistral4ForCausalLM
     model = family.from_pretrained(folder, dtype=torch.float32)
-    write_gguf(model, ARCHITECTURES[config.get_text_config().model_type], path)
+    write_gguf(model, ARCHITECTURES[config.get_text_config().model_type], path, joined=joined)
 
 
 if __name__ == "__main__":

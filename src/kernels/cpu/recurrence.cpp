@@ -37,7 +37,7 @@ struct Head {
   std::size_t member, head;
 
   void fill(const RecurrenceChunk& chunk, std::size_t first, std::size_t count) const {
-    const std::size_t dim = in.key_dim(), key_head = head / (in.value_heads / in.key_heads);
+    const std::size_t dim = in.key_dim(), key_head = in.key_head(head);
     const float query_scale = in.unit_keys ? 1 / std::sqrt(static_cast<float>(dim)) : 1;
     for (std::size_t token = 0; token < count; ++token) {
       const std::size_t row = member * in.tokens() + first + token;

@@ -25,12 +25,16 @@ class ScaledBlocks final : public StoredMatrix {
   ScaleGrid scales_;
 };
 
+/// The scale beside a router is the gain of the router's input (Gemma 4).
+constexpr std::string_view kRouter = ".ffn_gate_inp";
+
 class GgufWeights final : public QuantizedWeights {
  public:
   std::unique_ptr<StoredMatrix> find(const TensorArchive& archive, const std::string& name) const override {
     const StoredTensor* weight = archive.find(name);
     const std::string module = module_of(name);
     if (weight == nullptr || weight->type == nullptr || weight->shape.size() < 2 || module.empty()) return nullptr;
+    if (module.ends_with(kRouter)) return nullptr;
     const StoredTensor* scale = archive.find(module + ".scale");
     if (scale == nullptr) return nullptr;
     ScaleGrid grid(archive, *scale, *weight, weight->shape, {}, {"F32"});

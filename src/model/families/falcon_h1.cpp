@@ -75,12 +75,19 @@ void read_falcon(const JsonCursor& root, ParsedConfig& parsed) {
   read_factors(root, parsed);
 }
 
+/// The multipliers are those of the file's weights.
+void read_gguf_falcon(const GgufKeys& keys, ParsedConfig& parsed) {
+  const RecurrenceConfig block = read_gguf_mamba2(keys, "blk.0.ssm_norm.weight");
+  for (LayerConfig& layer : parsed.config.layer) layer.recurrence = block;
+}
+
 constexpr std::array<std::string_view, 11> kFalconKeyNames{
     "attention_in_multiplier", "attention_out_multiplier", "embedding_multiplier", "key_multiplier",
     "mamba_norm_before_gate",  "mamba_rms_norm",           "mlp_multipliers",      "num_logits_to_keep",
     "ssm_in_multiplier",       "ssm_multipliers",          "ssm_out_multiplier"};
 constexpr auto kFalconKeys = joined_keys(kMamba2KeyNames, kFalconKeyNames);
-constexpr RecurrenceRules kFalconRules{.read = read_falcon, .keys = kFalconKeys, .tensors = kFalconRecurrence};
+constexpr RecurrenceRules kFalconRules{
+    .read = read_falcon, .keys = kFalconKeys, .tensors = kFalconRecurrence, .read_gguf = read_gguf_falcon};
 
 }  // namespace
 
@@ -88,6 +95,7 @@ constexpr Architecture kFalconH1{.name = "falcon_h1",
                                  .hf_class = "FalconH1ForCausalLM",
                                  .hf_base_class = "FalconH1Model",
                                  .model_type = "falcon_h1",
+                                 .gguf = "falcon-h1",
                                  .model_tensors = kFalconModel,
                                  .attention_tensors = kFalconAttention,
                                  .feed_forward_tensors = kFalconFeedForward,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "core/checked.h"
@@ -5,6 +6,7 @@
 #include "model/families/experts.h"
 #include "model/families/families.h"
 #include "model/families/tensors.h"
+#include "model/gguf_keys.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
@@ -38,29 +40,33 @@ constexpr std::array kLayerEnd{
                .gguf = "blk.{}.layer_output_scale",
                .rows = kOne,
                .columns = kNone,
+               .optional = true,
                .hf_ending = ""}};
 constexpr auto kGemma4FeedForward =
     join(std::array{kBeforeFeedForward}, gated_mlp(B::kNone), std::array{kAfterFeedForward}, kLayerEnd);
 
 /// A vector of the router, which Hugging Face files name without an ending.
 constexpr TensorSpec router_vector(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows) {
-  return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = kNone, .hf_ending = ""};
+  return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = kNone, .hf_ending = "", .gguf_ending = ""};
 }
-constexpr auto kGemma4Experts = join(
-    kGemma4FeedForward,
-    std::array{
-        norm(kDenseOutputNorm, "model.layers.{}.post_feedforward_layernorm_1", "blk.{}.post_ffw_norm_1"),
-        norm(kExpertsInputNorm, "model.layers.{}.pre_feedforward_layernorm_2", "blk.{}.pre_ffw_norm_2"),
-        norm(kExpertsOutputNorm, "model.layers.{}.post_feedforward_layernorm_2", "blk.{}.post_ffw_norm_2"),
-        router("model.layers.{}.router.proj"),
-        router_vector(kRouterNorm, "model.layers.{}.router.scale", "blk.{}.ffn_gate_inp.scale", kModel),
-        router_vector(kExpertScale, "model.layers.{}.router.per_expert_scale", "blk.{}.ffn_down_exps.scale", kExperts),
-        of_all_experts(kExpertGate, "model.layers.{}.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps", kExpertWidth,
-                       kModel),
-        of_all_experts(kExpertUp, "model.layers.{}.experts.gate_up_proj", "blk.{}.ffn_gate_up_exps", kExpertWidth,
-                       kModel),
-        of_all_experts(kExpertDown, "model.layers.{}.experts.down_proj", "blk.{}.ffn_down_exps", kModel,
-                       kExpertWidth)});
+constexpr auto kGemma4Router =
+    join(kGemma4FeedForward,
+         std::array{norm(kDenseOutputNorm, "model.layers.{}.post_feedforward_layernorm_1", "blk.{}.post_ffw_norm_1"),
+                    norm(kExpertsInputNorm, "model.layers.{}.pre_feedforward_layernorm_2", "blk.{}.pre_ffw_norm_2"),
+                    norm(kExpertsOutputNorm, "model.layers.{}.post_feedforward_layernorm_2", "blk.{}.post_ffw_norm_2"),
+                    router("model.layers.{}.router.proj"),
+                    router_vector(kRouterNorm, "model.layers.{}.router.scale", "blk.{}.ffn_gate_inp.scale", kModel),
+                    // In GGUF it is a scale of the experts' weights (checkpoints/gguf_weights.cpp).
+                    router_vector(kExpertScale, "model.layers.{}.router.per_expert_scale", "", kExperts)});
+constexpr std::string_view kGateUp = "model.layers.{}.experts.gate_up_proj";
+constexpr auto kGemma4Stacked = join(
+    kGemma4Router, std::array{of_all_experts(kExpertDown, "model.layers.{}.experts.down_proj", "blk.{}.ffn_down_exps",
+                                             kModel, kExpertWidth),
+                              of_all_experts(kExpertGate, kGateUp, "blk.{}.ffn_gate_up_exps", kExpertWidth, kModel),
+                              of_all_experts(kExpertUp, kGateUp, "blk.{}.ffn_gate_up_exps", kExpertWidth, kModel)});
+constexpr auto kGemma4Experts =
+    join(kGemma4Router, experts("model.layers.{}.experts.{}.gate_proj", "model.layers.{}.experts.{}.up_proj",
+                                "model.layers.{}.experts.{}.down_proj"));
 
 bool is_on(const JsonCursor& root, std::string_view key) { return root.has(key) && root.at(key).boolean(); }
 
@@ -128,19 +134,29 @@ void set_listed_heads(const JsonCursor& list, ModelConfig& config) {
   }
 }
 
-/// The last `shared` layers read keys and values of the last earlier layer of their type.
-void share_rows(const JsonCursor& root, ModelConfig& config) {
-  constexpr std::string_view kShared = "num_kv_shared_layers";
-  const std::size_t layers = config.layers(), shared = count_or(root, kShared, layers, 0), own = layers - shared;
+constexpr std::string_view kSourceMissing = "fewer: an earlier layer of each type has keys and values";
+
+/// The last `shared` layers read keys and values of the last earlier layer of their type. Returns false if there is
+/// none.
+bool share_rows(std::size_t shared, ModelConfig& config) {
+  const std::size_t layers = config.layers(), own = layers - shared;
   for (std::size_t index = own; index < layers; ++index) {
-    LayerConfig& layer = config.layer[index];
-    std::optional<std::size_t> source;
+    AttentionConfig& reader = config.layer[index].attention;
     for (std::size_t earlier = 0; earlier < own; ++earlier)
-      if (is_full(config.layer[earlier]) == is_full(layer)) source = earlier;
-    if (!source) root.at(kShared).fail("fewer: an earlier layer of each type has keys and values");
-    layer.attention.kv_layer = source;
-    if (is_on(root, "use_double_wide_mlp")) layer.feed_forward.d_ff *= 2;
+      if (is_full(config.layer[earlier]) == is_full(config.layer[index])) reader.kv_layer = earlier;
+    if (!reader.kv_layer) return false;
+    reader.one_row = config.layer[*reader.kv_layer].attention.one_row;
   }
+  return true;
+}
+
+void read_shared_rows(const JsonCursor& root, ModelConfig& config) {
+  constexpr std::string_view kShared = "num_kv_shared_layers";
+  const std::size_t shared = count_or(root, kShared, config.layers(), 0);
+  if (!share_rows(shared, config)) root.at(kShared).fail(kSourceMissing);
+  if (!is_on(root, "use_double_wide_mlp")) return;
+  for (std::size_t index = config.layers() - shared; index < config.layers(); ++index)
+    config.layer[index].feed_forward.d_ff *= 2;
 }
 
 void read_gemma4_layers(const JsonCursor& root, ModelConfig& config) {
@@ -158,13 +174,50 @@ void read_gemma4_layers(const JsonCursor& root, ModelConfig& config) {
                       {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
     layer.attention.one_row = is_full(layer) && is_on(root, "attention_k_eq_v");
   }
-  share_rows(root, config);
+  read_shared_rows(root, config);
   config.layer_inputs = count_or(root, "hidden_size_per_layer_input", kMaxWidth, 256);
   config.layer_input_vocabulary = hf_count(root, "vocab_size_per_layer_input", kMaxVocabularySize, 262144);
 }
 
-constexpr ExpertRules kGemma4ExpertRules{.read = read_gemma4_experts, .keys = kExpertKeys, .tensors = kGemma4Experts};
-constexpr LayerRules kGemma4LayerRules{.read = read_gemma4_layers, .keys = kLayerKeys};
+void read_gguf_shared_rows(const GgufKeys& keys, ModelConfig& config) {
+  constexpr std::string_view kShared = "attention.shared_kv_layers";
+  const std::size_t shared = keys.has(kShared) ? keys.unsigned_integer(kShared, config.layers()) : 0;
+  if (!share_rows(shared, config))
+    keys.fail(ErrorCode::kInput, kShared,
+              "found " + std::to_string(shared) + ", expected " + std::string(kSourceMissing));
+}
+
+/// Keys and values come from one row in the layers that have keys but no values.
+void read_gguf_layers(const GgufKeys& keys, ModelConfig& config) {
+  constexpr std::string_view kWidth = "embedding_length_per_layer_input", kHeadDim = "attention.key_length_swa",
+                             kValueDim = "attention.value_length_swa";
+  const std::size_t head_dim = keys.count(kHeadDim, kMaxWidth);
+  if (keys.count(kValueDim, kMaxWidth) != head_dim || head_dim % 2 != 0)
+    keys.fail(ErrorCode::kUnsupported, kHeadDim, "found other than an even number equal to value_length_swa");
+  const auto stores = [&](std::string_view name, std::size_t layer) {
+    return keys.file().find(with_number(name, layer)) != nullptr;
+  };
+  for (std::size_t index = 0; index < config.layers(); ++index) {
+    LayerConfig& layer = config.layer[index];
+    if (!is_full(layer)) layer.attention.head_dim = head_dim;
+    layer.attention.scale = 1;
+    layer.attention.one_row = stores("blk.{}.attn_k.weight", index) && !stores("blk.{}.attn_v.weight", index);
+    layer.feed_forward.experts.beside_dense = layer.feed_forward.is_sparse();
+  }
+  read_gguf_shared_rows(keys, config);
+  config.layer_inputs = keys.has(kWidth) ? keys.unsigned_integer(kWidth, kMaxWidth) : 0;
+  const StoredTensor* table = keys.file().find("per_layer_token_embd.weight");
+  config.layer_input_vocabulary =
+      table == nullptr ? config.vocabulary : std::min<std::size_t>(table->rows(), kMaxVocabularySize);
+}
+
+constexpr ExpertRules kGemma4ExpertRules{.read = read_gemma4_experts,
+                                         .gguf_normalised = true,
+                                         .keys = kExpertKeys,
+                                         .tensors = kGemma4Experts,
+                                         .stacked = kGemma4Stacked};
+constexpr LayerRules kGemma4LayerRules{
+    .read = read_gemma4_layers, .keys = kLayerKeys, .read_gguf_sizes = read_gguf_layers};
 
 }  // namespace
 
@@ -172,6 +225,7 @@ constexpr Architecture kGemma4{.name = "gemma4",
                                .hf_class = "Gemma4ForCausalLM",
                                .hf_base_class = "Gemma4TextModel",
                                .model_type = "gemma4_text",
+                               .gguf = "gemma4",
                                .model_tensors = kGemma4Tensors,
                                .attention_tensors = kGemma4Attention,
                                .feed_forward_tensors = kGemma4FeedForward,
@@ -181,6 +235,7 @@ constexpr Architecture kGemma4{.name = "gemma4",
                                               .activation = Activation::kGeluTanh,
                                               .scaled_embeddings = true},
                                .windows = WindowRule::kPattern,
+                               .gguf_windows = WindowRule::kPattern,
                                .window_period = 6,
                                .experts = &kGemma4ExpertRules,
                                .layers = &kGemma4LayerRules,

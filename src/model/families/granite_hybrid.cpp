@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "model/families/experts.h"
 #include "model/families/families.h"
 #include "model/families/recurrence.h"
@@ -57,12 +59,23 @@ void read_granite_hybrid(const JsonCursor& root, ParsedConfig& parsed) {
   }
 }
 
+void read_gguf_granite_hybrid(const GgufKeys& keys, ParsedConfig& parsed) {
+  const std::vector<LayerConfig>& layers = parsed.config.layer;
+  const auto first = std::ranges::find_if_not(layers, &LayerConfig::has_attention);
+  if (first == layers.end()) return;
+  const auto layer = static_cast<std::size_t>(first - layers.begin());
+  set_gguf_mixers(read_gguf_mamba2(keys, with_number("blk.{}.ssm_norm.weight", layer)), parsed);
+}
+
 constexpr std::array<std::string_view, 3> kHybridKeyNames{"position_embedding_type", "shared_intermediate_size",
                                                           "layers_block_type"};
 constexpr auto kHybridKeys = joined_keys(kMamba2KeyNames, kHybridKeyNames);
 constexpr ExpertRules kHybridExpertRules{
-    .read = read_granite_hybrid_experts, .keys = kExpertKeyNames, .tensors = kHybridExperts};
-constexpr RecurrenceRules kHybridRules{.read = read_granite_hybrid, .keys = kHybridKeys, .tensors = kHybridRecurrence};
+    .read = read_granite_hybrid_experts, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kHybridExperts};
+constexpr RecurrenceRules kHybridRules{.read = read_granite_hybrid,
+                                       .keys = kHybridKeys,
+                                       .tensors = kHybridRecurrence,
+                                       .read_gguf = read_gguf_granite_hybrid};
 
 }  // namespace
 
@@ -70,10 +83,12 @@ constexpr Architecture kGraniteMoeHybrid{.name = "granitemoehybrid",
                                          .hf_class = "GraniteMoeHybridForCausalLM",
                                          .hf_base_class = "GraniteMoeHybridModel",
                                          .model_type = "granitemoehybrid",
+                                         .gguf = "granitehybrid",
                                          .model_tensors = kModelTensors,
                                          .attention_tensors = kHybridAttention,
                                          .feed_forward_tensors = kHybridFeedForward,
                                          .unrotated = UnrotatedRule::kUnlessStated,
+                                         .gguf_interleaved = true,
                                          .experts = &kHybridExpertRules,
                                          .recurrence = &kHybridRules,
                                          .keys = {.attention_bias = "attention_bias",

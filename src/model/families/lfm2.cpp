@@ -5,6 +5,7 @@
 #include "model/families/families.h"
 #include "model/families/recurrence.h"
 #include "model/families/tensors.h"
+#include "model/gguf_keys.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
@@ -61,11 +62,17 @@ std::vector<bool> convolution_layers(const JsonCursor& root, std::size_t layers)
   return convolves;
 }
 
+RecurrenceConfig short_convolution(std::size_t channels, std::size_t taps) {
+  return {
+      .kind = RecurrenceConfig::Kind::kShortConvolution, .value_heads = 1, .value_head_dim = channels, .kernel = taps};
+}
+
+void read_gguf_convolutions(const GgufKeys& keys, ParsedConfig& parsed) {
+  set_gguf_mixers(short_convolution(parsed.config.d_model, keys.count("shortconv.l_cache", kMaxTaps)), parsed);
+}
+
 void read_convolutions(const JsonCursor& root, ParsedConfig& parsed) {
-  const RecurrenceConfig block{.kind = RecurrenceConfig::Kind::kShortConvolution,
-                               .value_heads = 1,
-                               .value_head_dim = parsed.config.d_model,
-                               .kernel = hf_count(root, "conv_L_cache", kMaxTaps, 3)};
+  const RecurrenceConfig block = short_convolution(parsed.config.d_model, hf_count(root, "conv_L_cache", kMaxTaps, 3));
   const std::vector<bool> convolves = convolution_layers(root, parsed.config.layers());
   for (std::size_t layer = 0; layer < convolves.size(); ++layer) {
     if (!convolves[layer]) continue;
@@ -127,9 +134,15 @@ constexpr std::array<std::string_view, 12> kLfm2Keys{"block_auto_adjust_ff_dim",
                                                      "block_dim",
                                                      "block_norm_eps",
                                                      "conv_dim"};
-constexpr RecurrenceRules kLfm2Rules{.read = read_lfm2, .keys = kLfm2Keys, .tensors = kLfm2Recurrence};
-constexpr RecurrenceRules kLfm2MoeRules{.read = read_convolutions, .keys = kLfm2Keys, .tensors = kLfm2Recurrence};
-constexpr ExpertRules kLfm2ExpertRules{.read = read_lfm2_experts, .keys = kExpertKeyNames, .tensors = kLfm2Experts};
+constexpr RecurrenceRules kLfm2Rules{
+    .read = read_lfm2, .keys = kLfm2Keys, .tensors = kLfm2Recurrence, .read_gguf = read_gguf_convolutions};
+constexpr RecurrenceRules kLfm2MoeRules{
+    .read = read_convolutions, .keys = kLfm2Keys, .tensors = kLfm2Recurrence, .read_gguf = read_gguf_convolutions};
+constexpr ExpertRules kLfm2ExpertRules{.read = read_lfm2_experts,
+                                       .gguf_normalised = true,
+                                       .keys = kExpertKeyNames,
+                                       .tensors = kLfm2Experts,
+                                       .gguf_scores = ExpertsConfig::Scores::kSigmoid};
 
 constexpr ConfigKeys lfm2_keys(std::size_t d_ff) {
   return {.norm_epsilon = "norm_eps",
@@ -147,6 +160,7 @@ constexpr Architecture kLfm2{.name = "lfm2",
                              .hf_class = "Lfm2ForCausalLM",
                              .hf_base_class = "Lfm2Model",
                              .model_type = "lfm2",
+                             .gguf = "lfm2",
                              .model_tensors = kLfm2Model,
                              .attention_tensors = kLfm2Attention,
                              .feed_forward_tensors = kLfm2FeedForward,
@@ -159,6 +173,7 @@ constexpr Architecture kLfm2Moe{.name = "lfm2_moe",
                                 .hf_class = "Lfm2MoeForCausalLM",
                                 .hf_base_class = "Lfm2MoeModel",
                                 .model_type = "lfm2_moe",
+                                .gguf = "lfm2moe",
                                 .model_tensors = kLfm2Model,
                                 .attention_tensors = kLfm2Attention,
                                 .feed_forward_tensors = kLfm2FeedForward,

@@ -5,6 +5,7 @@
 #include "model/families/families.h"
 #include "model/families/recurrence.h"
 #include "model/families/tensors.h"
+#include "model/gguf_keys.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
@@ -52,6 +53,8 @@ constexpr auto kNemotronRecurrence =
                                               .skip = "backbone.layers.{}.mixer.D",
                                               .norm = "backbone.layers.{}.mixer.norm",
                                               .output = "backbone.layers.{}.mixer.out_proj"}));
+
+constexpr float kLeastStep = 0.001F;  // of Mamba-2, if no time_step_min is stated
 
 enum class NemotronKind : std::uint8_t { kMamba, kAttention, kMlp, kMoe };
 
@@ -105,13 +108,28 @@ void read_nemotron(const JsonCursor& root, ParsedConfig& parsed) {
                                               .groups_default = 8,
                                               .state_default = 128});
   constexpr std::string_view kLeast = "time_step_min";
-  block.least_step = root.has(kLeast) ? static_cast<float>(root.at(kLeast).positive_f32()) : 0.001F;
+  block.least_step = root.has(kLeast) ? static_cast<float>(root.at(kLeast).positive_f32()) : kLeastStep;
   const std::vector<NemotronKind> kinds = nemotron_kinds(root, layers.size());
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     const NemotronKind kind = kinds[layer];
     if (kind != NemotronKind::kAttention) layers[layer].attention = {};
     if (kind == NemotronKind::kMamba) layers[layer].recurrence = block;
     if (kind == NemotronKind::kMamba || kind == NemotronKind::kAttention) layers[layer].feed_forward = {};
+  }
+}
+
+/// Layers with neither heads nor a feed-forward width have Mamba-2. A GGUF lacks time_step_min.
+void read_gguf_nemotron(const GgufKeys& keys, ParsedConfig& parsed) {
+  constexpr std::string_view kLatentSize = "moe_latent_size";
+  std::optional<RecurrenceConfig> block;
+  for (std::size_t layer = 0; layer < parsed.config.layers(); ++layer) {
+    LayerConfig& each = parsed.config.layer[layer];
+    ExpertsConfig& experts = each.feed_forward.experts;
+    if (each.feed_forward.is_sparse() && keys.nonzero(kLatentSize)) experts.latent = keys.count(kLatentSize, kMaxWidth);
+    if (each.has_attention() || each.has_feed_forward()) continue;
+    if (!block) block = read_gguf_mamba2(keys, with_number("blk.{}.ssm_norm.weight", layer));
+    each.recurrence = *block;
+    each.recurrence.least_step = kLeastStep;
   }
 }
 
@@ -145,9 +163,15 @@ constexpr std::array<std::string_view, 30> kNemotronKeys{"chunk_size",
                                                          "moe_router_dtype",
                                                          "norm_eps",
                                                          "rope_theta"};
-constexpr ExpertRules kNemotronExpertRules{
-    .read = read_nemotron_experts, .keys = kExpertKeyNames, .tensors = kNemotronExperts};
-constexpr RecurrenceRules kNemotronRules{.read = read_nemotron, .keys = kNemotronKeys, .tensors = kNemotronRecurrence};
+constexpr ExpertRules kNemotronExpertRules{.read = read_nemotron_experts,
+                                           .keys = kExpertKeyNames,
+                                           .tensors = kNemotronExperts,
+                                           .gguf_scores = ExpertsConfig::Scores::kSigmoid};
+constexpr RecurrenceRules kNemotronRules{.read = read_nemotron,
+                                         .keys = kNemotronKeys,
+                                         .tensors = kNemotronRecurrence,
+                                         .read_gguf = read_gguf_nemotron,
+                                         .single_blocks = true};
 
 }  // namespace
 
@@ -155,6 +179,8 @@ constexpr Architecture kNemotronH{.name = "nemotron_h",
                                   .hf_class = "NemotronHForCausalLM",
                                   .hf_base_class = "NemotronHModel",
                                   .model_type = "nemotron_h",
+                                  .gguf = "nemotron_h",
+                                  .gguf_other = "nemotron_h_moe",
                                   .model_tensors = kNemotronModel,
                                   .attention_tensors = kNemotronAttention,
                                   .feed_forward_tensors = kNemotronFeedForward,

@@ -17,12 +17,13 @@ constexpr TensorSpec gated_query(TensorRole role) {
           .rows = kQueryRows,
           .columns = kModel,
           .bias = B::kAttention,
-          .hf_heads = kQueryHeads};
+          .hf_heads = kQueryHeads,
+          .gguf_heads = kQueryHeads};
 }
 constexpr auto kGatedAttention =
     join(std::array{kInputNorm, gated_query(kQuery), gated_query(kOutputGate), k_proj(B::kAttention),
                     v_proj(B::kAttention), q_norm(kHeadDim), k_norm(kHeadDim), o_proj(B::kAttention)});
-constexpr auto kQwen35FeedForward = pre_norm_mlp(B::kNone);
+constexpr auto kQwen35FeedForward = join(std::array{kPostAttentionNorm}, gated_mlp(B::kNone));
 
 constexpr std::array kQwen35Block{
     TensorSpec{kMixerTaps, "model.layers.{}.linear_attn.conv1d", "blk.{}.ssm_conv1d", kMixerChannels, kMixerKernel},
@@ -32,19 +33,33 @@ constexpr std::array kQwen35Block{
     TensorSpec{kMixerOutput, "model.layers.{}.linear_attn.out_proj", "blk.{}.ssm_out", kModel, kMixerValueRows}};
 
 /// Qwen 3 Next: a key head's queries, keys, values and gates follow each other.
-constexpr TensorSpec by_key_head(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows) {
-  return {.role = role, .hf = hf, .gguf = gguf, .rows = rows, .columns = kModel, .hf_heads = kMixerKeyHeads};
+/// @param gguf_heads  kNone: part by part in GGUF
+constexpr TensorSpec by_key_head(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
+                                 TensorAxis gguf_heads = kMixerKeyHeads) {
+  return {.role = role,
+          .hf = hf,
+          .gguf = gguf,
+          .rows = rows,
+          .columns = kModel,
+          .hf_heads = kMixerKeyHeads,
+          .gguf_heads = gguf_heads};
 }
 constexpr std::string_view kNextQkvz = "model.layers.{}.linear_attn.in_proj_qkvz",
                            kNextBa = "model.layers.{}.linear_attn.in_proj_ba";
+constexpr std::array kNextStrengths{by_key_head(kMixerStrength, kNextBa, "blk.{}.ssm_ba", kMixerHeads),
+                                    by_key_head(kMixerStep, kNextBa, "blk.{}.ssm_ba", kMixerHeads)};
 constexpr auto kNextRecurrence =
-    join(std::array{kInputNorm, by_key_head(kMixerQuery, kNextQkvz, "blk.{}.ssm_in", kMixerKeyRows),
-                    by_key_head(kMixerKey, kNextQkvz, "blk.{}.ssm_in", kMixerKeyRows),
-                    by_key_head(kMixerValue, kNextQkvz, "blk.{}.ssm_in", kMixerValueRows),
-                    by_key_head(kMixerGate, kNextQkvz, "blk.{}.ssm_in", kMixerValueRows),
-                    by_key_head(kMixerStrength, kNextBa, "blk.{}.ssm_ba", kMixerHeads),
-                    by_key_head(kMixerStep, kNextBa, "blk.{}.ssm_ba", kMixerHeads)},
-         kQwen35Block);
+    join(std::array{kInputNorm, by_key_head(kMixerQuery, kNextQkvz, "blk.{}.attn_qkv", kMixerKeyRows, kNone),
+                    by_key_head(kMixerKey, kNextQkvz, "blk.{}.attn_qkv", kMixerKeyRows, kNone),
+                    by_key_head(kMixerValue, kNextQkvz, "blk.{}.attn_qkv", kMixerValueRows, kNone),
+                    by_key_head(kMixerGate, kNextQkvz, "blk.{}.attn_gate", kMixerValueRows, kNone)},
+         kNextStrengths, kQwen35Block);
+// In older GGUF files.
+constexpr auto kNextJoined = join(std::array{kInputNorm, by_key_head(kMixerQuery, "", "blk.{}.ssm_in", kMixerKeyRows),
+                                             by_key_head(kMixerKey, "", "blk.{}.ssm_in", kMixerKeyRows),
+                                             by_key_head(kMixerValue, "", "blk.{}.ssm_in", kMixerValueRows),
+                                             by_key_head(kMixerGate, "", "blk.{}.ssm_in", kMixerValueRows)},
+                                  kNextStrengths, kQwen35Block);
 
 constexpr std::string_view kQwen35Qkv = "model.layers.{}.linear_attn.in_proj_qkv";
 constexpr auto kQwen35Recurrence = join(
@@ -57,14 +72,22 @@ constexpr auto kQwen35Recurrence = join(
         TensorSpec{kMixerStep, "model.layers.{}.linear_attn.in_proj_a", "blk.{}.ssm_alpha", kMixerHeads, kModel}},
     kQwen35Block);
 
-constexpr RecurrenceRules kNextRules{.read = read_delta_net, .keys = kDeltaNetKeyNames, .tensors = kNextRecurrence};
-constexpr RecurrenceRules kQwen35Rules{.read = read_delta_net, .keys = kDeltaNetKeyNames, .tensors = kQwen35Recurrence};
+constexpr RecurrenceRules kNextRules{.read = read_delta_net,
+                                     .keys = kDeltaNetKeyNames,
+                                     .tensors = kNextRecurrence,
+                                     .read_gguf = read_gguf_delta_net,
+                                     .gguf_joined = kNextJoined};
+constexpr RecurrenceRules kQwen35Rules{.read = read_delta_net,
+                                       .keys = kDeltaNetKeyNames,
+                                       .tensors = kQwen35Recurrence,
+                                       .read_gguf = read_gguf_tiled_delta_net};
 
-constexpr auto kNextExpertTensors = join(kMlpExperts, kSharedExpert);
+constexpr std::array kNextRouter{kPostAttentionNorm, router("model.layers.{}.mlp.gate")};
+constexpr auto kNextExpertTensors = join(kNextRouter, kExpertsOfMlp, kSharedExpert);
 // One tensor for all experts of a layer, the gates' rows first.
 constexpr std::string_view kNextGateUp = "model.layers.{}.mlp.experts.gate_up_proj";
 constexpr auto kNextStackedExperts =
-    join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")}, kSharedExpert,
+    join(kNextRouter, kSharedExpert,
          std::array{of_all_experts(kExpertGate, kNextGateUp, "blk.{}.ffn_gate_exps", kExpertWidth, kModel),
                     of_all_experts(kExpertUp, kNextGateUp, "blk.{}.ffn_up_exps", kExpertWidth, kModel),
                     of_all_experts(kExpertDown, "model.layers.{}.mlp.experts.down_proj", "blk.{}.ffn_down_exps", kModel,
@@ -92,9 +115,13 @@ ExpertLayers read_qwen3_5_experts(const JsonCursor& root, std::size_t layers) {
                        .width_default = 512,
                        .shared_width_default = 512});
 }
-constexpr ExpertRules kNextExperts{
-    .read = read_next_experts, .keys = kExpertKeyNames, .tensors = kNextExpertTensors, .stacked = kNextStackedExperts};
+constexpr ExpertRules kNextExperts{.read = read_next_experts,
+                                   .gguf_normalised = true,
+                                   .keys = kExpertKeyNames,
+                                   .tensors = kNextExpertTensors,
+                                   .stacked = kNextStackedExperts};
 constexpr ExpertRules kQwen35Experts{.read = read_qwen3_5_experts,
+                                     .gguf_normalised = true,
                                      .keys = kExpertKeyNames,
                                      .tensors = kNextExpertTensors,
                                      .stacked = kNextStackedExperts};
@@ -113,6 +140,7 @@ constexpr Architecture kQwen3Next{.name = "qwen3_next",
                                   .hf_class = "Qwen3NextForCausalLM",
                                   .hf_base_class = "Qwen3NextModel",
                                   .model_type = "qwen3_next",
+                                  .gguf = "qwen3next",
                                   .model_tensors = kModelTensors,
                                   .attention_tensors = kGatedAttention,
                                   .feed_forward_tensors = kQwen35FeedForward,
@@ -128,6 +156,7 @@ constexpr Architecture kQwen35{.name = "qwen3_5",
                                .hf_class = "Qwen3_5ForCausalLM",
                                .hf_base_class = "Qwen3_5TextModel",
                                .model_type = "qwen3_5_text",
+                               .gguf = "qwen35",
                                .model_tensors = kModelTensors,
                                .attention_tensors = kGatedAttention,
                                .feed_forward_tensors = kQwen35FeedForward,
@@ -141,6 +170,7 @@ constexpr Architecture kQwen35Moe{.name = "qwen3_5_moe",
                                   .hf_class = "Qwen3_5MoeForCausalLM",
                                   .hf_base_class = "Qwen3_5MoeTextModel",
                                   .model_type = "qwen3_5_moe_text",
+                                  .gguf = "qwen35moe",
                                   .model_tensors = kModelTensors,
                                   .attention_tensors = kGatedAttention,
                                   .feed_forward_tensors = kQwen35FeedForward,

@@ -41,6 +41,11 @@ inline constexpr std::array<std::string_view, 9> kDeltaNetKeyNames{
 /// full_attention_interval-th. @throws Error kInput with the JSON pointer.
 void read_delta_net(const JsonCursor& root, ParsedConfig& parsed);
 
+/// The same of a GGUF. @throws Error with the key.
+void read_gguf_delta_net(const GgufKeys& keys, ParsedConfig& parsed);
+/// Like read_gguf_delta_net(), for files whose value heads are tiled (RecurrenceConfig::tiled_heads).
+void read_gguf_tiled_delta_net(const GgufKeys& keys, ParsedConfig& parsed);
+
 /// Keys of config.json of Mamba-2, as Granite and Falcon write them, and those that only training or kernels read.
 inline constexpr std::array<std::string_view, 10> kMamba2KeyNames{
     "mamba_chunk_size", "mamba_conv_bias", "mamba_d_conv",  "mamba_d_head",   "mamba_d_ssm",
@@ -58,6 +63,10 @@ struct Mamba2Keys {
 /// Reads a Mamba-2 block with a norm after its gate, over the channels of a group. @throws Error kInput with the JSON
 /// pointer.
 RecurrenceConfig read_mamba2(const JsonCursor& root, const Mamba2Keys& keys);
+/// The same of a GGUF. @param norm  the name of the norm's tensor in a layer; without it the block has no norm
+RecurrenceConfig read_gguf_mamba2(const GgufKeys& keys, std::string_view norm);
+/// Gives `block` to the layers without attention.
+void set_gguf_mixers(const RecurrenceConfig& block, ParsedConfig& parsed);
 /// Reads time_step_limit, whose end may be Infinity.
 void read_step_limits(const JsonCursor& root, RecurrenceConfig& block);
 
