@@ -154,7 +154,7 @@ struct TensorSpec {
   TensorAxis rows, columns;   // columns kNone: a vector of `rows`
   BiasGroup bias = BiasGroup::kNone;
   bool optional = false;           // a file may lack it
-  std::string_view hf_other = {};  // name in other versions of Transformers
+  std::string_view hf_other = {};  // whole name in other versions of Transformers
   std::string_view hf_ending = ".weight", gguf_ending = ".weight";
   bool hf_transposed = false;  // a tensor of all experts is [expert, column, row] in Hugging Face files
   bool hf_either_way = false;  // hf_transposed unless its shape is [expert, row, column]
@@ -251,7 +251,7 @@ struct ExpertRules {
   bool gguf_normalised = false;                 // llama.cpp divides the weights of the chosen experts by their sum
   std::span<const std::string_view> keys = {};  // the keys of config.json that `read` reads, or that have no effect
   std::span<const TensorSpec> tensors = {};     // of a sparse block, instead of Architecture::feed_forward_tensors
-  std::span<const TensorSpec> stacked = {};     // instead of `tensors`, in files that hold its last one
+  bool hf_joined_transposed = false;            // a tensor of all experts is [expert, column, row]
   // In GGUF: scores if the file does not say, and the activation of the experts.
   ExpertsConfig::Scores gguf_scores = ExpertsConfig::Scores::kSoftmax;
   SwigluClamp gguf_clamp = {};
@@ -306,6 +306,7 @@ struct Architecture {
   bool hf_interleaved = false;                  // config.json's weights store them so, too
   bool index_interleaved = false;               // the index of tokens stores them so
   bool hf_norms_less_one = false;               // gains of norms are stored minus 1
+  bool hf_composite_names = false;              // the class of text alone reads the names of its composite, too
   std::size_t gguf_wide_scale_layers = 0;       // GGUF: layers of models with score scale 1 / sqrt(d_model / heads)
   const ExpertRules* experts = nullptr;         // nullptr: the family has none
   const RecurrenceRules* recurrence = nullptr;  // nullptr: the family has none

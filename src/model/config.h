@@ -85,7 +85,8 @@ struct ExpertsConfig {
   std::size_t shared_d_ff = 0;        // of the expert that every token goes through; 0: none
   std::size_t latent = 0;             // channels of the chosen experts' inputs and outputs; 0: d_model
   Scores scores = Scores::kSoftmax;   // of the router's logits, over all experts
-  bool normalised = false;            // the weights of the chosen experts are divided by their sum
+  bool normalised = false;            // the weights of the chosen experts are divided by their sum,
+  float least_sum = 0;                // which counts as at least this
   SwigluClamp clamp = {};             // limit 0: the experts have the family's activation
   float scale = 1;                    // multiplies the weights
   /// Experts are chosen from the best `chosen_groups` of `groups` groups, by the sum of a group's `group_scores`

@@ -30,14 +30,15 @@ Json layer_json(const LayerConfig& layer) {
                unit_norms, one_row, kv_layer, latent_attention] = layer.attention;
   const auto& [rank, query_rank, plain_dim, value_dim, index] = latent_attention;
   const auto& [d_ff, experts] = layer.feed_forward;
-  const auto& [count, chosen, expert_d_ff, shared_d_ff, latent, scores, normalised, clamp, scale_of_experts, groups,
-               chosen_groups, group_scores, scaled_inputs, beside_dense] = experts;
+  const auto& [count, chosen, expert_d_ff, shared_d_ff, latent, scores, normalised, least_sum, clamp, scale_of_experts,
+               groups, chosen_groups, group_scores, scaled_inputs, beside_dense] = experts;
   Json json{query_heads, kv_heads,          head_dim,           window, rope, scale, softcap,
             clip,        temperature.scale, temperature.length, sinks,  d_ff};
   if (count > 0)
     json.push_back({count, chosen, expert_d_ff, shared_d_ff, scores, normalised, clamp.alpha, clamp.limit,
                     scale_of_experts, groups, chosen_groups});
   if (latent > 0) json.back().push_back(latent);
+  if (least_sum > 0) json.back().push_back({"least_sum", least_sum});
   if (layer.has_recurrence()) json.push_back(recurrence_json(layer.recurrence));
   if (scaled_inputs) json.push_back("scaled_inputs");
   if (beside_dense) json.push_back("beside_dense");

@@ -143,9 +143,9 @@ void parse_feed_forward(const JsonCursor& root, const Architecture& row, std::ve
 
 /// Nemotron-H may state the layers' kinds only: in a list, or as letters.
 std::size_t layer_count(const JsonCursor& root) {
-  constexpr std::string_view kCount = "num_hidden_layers", kKinds = "layers_block_type",
+  constexpr std::string_view kCount = "num_hidden_layers", kLayerKinds = "layers_block_type",
                              kLetters = "hybrid_override_pattern";
-  const std::string_view kinds = root.has(kKinds) ? kKinds : kLetters;
+  const std::string_view kinds = root.has(kLayerKinds) ? kLayerKinds : kLetters;
   if (root.has(kCount) || !root.has(kinds)) return hf_count(root, kCount, kMaxLayers);
   const JsonCursor stated = root.at(kinds);
   const std::size_t layers = stated.value().is_string() ? stated.string().size() : stated.array_size();

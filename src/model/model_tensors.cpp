@@ -73,17 +73,6 @@ bool holds_joined_inputs(const TensorArchive& archive, ModelFormat format, const
   return false;
 }
 
-/// Returns true if the files hold the last tensor of ExpertRules::stacked.
-bool holds_stacked_experts(const TensorArchive& archive, ModelFormat format, const ParsedConfig& parsed) {
-  const ExpertRules* const rules = parsed.architecture->experts;
-  if (rules == nullptr || rules->stacked.empty()) return false;
-  for (std::size_t layer = 0; layer < parsed.config.layers(); ++layer) {
-    if (!parsed.config.layer[layer].feed_forward.is_sparse()) continue;
-    return find_any(archive, file_names(parsed, rules->stacked.back(), format, layer)) != nullptr;
-  }
-  return false;
-}
-
 /// Returns true if a GGUF holds W_k and W_v of a latent attention in one tensor.
 bool holds_joined_heads(const TensorArchive& archive, std::size_t layer) {
   return archive.find(with_number("blk.{}.attn_kv_b.weight", layer)) != nullptr;
@@ -127,7 +116,7 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
               ? Interleaving{parsed.config.first_attention().latent.index.dim, parsed.config.rotary_dim()}
               : Interleaving{}),
       factors_(parsed.factors),
-      stacked_experts_(holds_stacked_experts(archive, format, parsed)),
+      expert_table_(archive, format, parsed),
       joined_inputs_(holds_joined_inputs(archive, format, parsed)),
       layers_(parsed.config.layers()) {
   if (format == ModelFormat::kHuggingFace) embedding_names_ = settle_head(archive, parsed);
@@ -190,6 +179,8 @@ bool ModelTensors::needed(const TensorSpec& spec, std::size_t layer, const Parse
       return format_ == ModelFormat::kHuggingFace || spec.hf.empty() != holds_joined_heads(*archive_, layer);
     case TensorRole::kMixerNorm:
       return parsed.config.layer[layer].recurrence.norm_channels > 0;
+    case TensorRole::kRouterBias:
+      return parsed.router_bias;
     case TensorRole::kLatentIn:
     case TensorRole::kLatentOut:
       return parsed.config.layer[layer].feed_forward.experts.latent > 0;
@@ -224,7 +215,7 @@ std::vector<std::span<const TensorSpec>> ModelTensors::blocks_of(const Architect
   if (layer.has_attention()) blocks.push_back(row.attention_tensors);
   if (layer.has_recurrence()) blocks.push_back(joined_inputs_ ? row.recurrence->gguf_joined : row.recurrence->tensors);
   if (!layer.feed_forward.is_sparse() && layer.has_feed_forward()) blocks.push_back(row.feed_forward_tensors);
-  if (layer.feed_forward.is_sparse()) blocks.push_back(stacked_experts_ ? row.experts->stacked : row.experts->tensors);
+  if (layer.feed_forward.is_sparse()) blocks.push_back(expert_table_.tensors());
   return blocks;
 }
 

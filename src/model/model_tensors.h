@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/tensor_archive.h"
+#include "model/expert_table.h"
 #include "model/parsed_config.h"
 #include "model/tensor_shape.h"
 
@@ -140,9 +141,9 @@ class ModelTensors {
   Interleaving interleaving_;            // of W_q and W_k
   Interleaving index_interleaving_;      // of the index of tokens
   std::map<TensorRole, float> factors_;  // ParsedConfig
-  bool stacked_experts_;                 // a tensor holds all experts of a layer, where files may hold one for each
-  bool joined_inputs_;                   // RecurrenceRules::gguf_joined
-  std::vector<Layer> layers_;            // tensors that do not belong to a layer are in layer 0
+  ExpertTable expert_table_;
+  bool joined_inputs_;         // RecurrenceRules::gguf_joined
+  std::vector<Layer> layers_;  // tensors that do not belong to a layer are in layer 0
   std::vector<std::string> names_;
   std::vector<std::vector<std::uint64_t>> shapes_;                         // [name]
   std::map<const StoredTensor*, std::unique_ptr<StoredMatrix>> matrices_;  // by the tensor of their values

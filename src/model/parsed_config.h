@@ -27,6 +27,7 @@ struct ParsedConfig {
   std::shared_ptr<const QuantizedWeights> weights = {};  // nullptr: none is quantised
   // config.json only; in GGUF the tensors decide
   bool attention_bias = false, output_bias = false, mlp_bias = false, convolution_bias = false;
+  bool router_bias = true;                   // a router's scores have a bias for the choice, if the family has one
   std::map<TensorRole, float> factors = {};  // of weights, by which their outputs are multiplied
   std::vector<std::string> notes;            // for the user; not errors
 };

@@ -54,6 +54,9 @@ void parse_hf_rope(const JsonCursor& root, const RopeDefaults& defaults, ModelCo
 /// @param keys  the file's keys, of its architecture
 void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, ModelConfig& config);
 
+/// Returns the head size of the first layer with a window, or without one; of any layer if there is none.
+std::size_t head_dim_of(const ModelConfig& config, bool windowed);
+
 /// Gives the layers of `unrotated` a kind that rotates nothing.
 void set_unrotated(ModelConfig& config, const std::vector<bool>& unrotated);
 

@@ -132,13 +132,6 @@ std::size_t rotary_dim(const GgufKeys& keys, std::string_view key, std::size_t h
   return channels;
 }
 
-/// Returns the head size of the first layer with a window, or without one.
-std::size_t head_dim_of(const ModelConfig& config, bool windowed) {
-  for (const LayerConfig& layer : config.layer)
-    if ((layer.attention.window != 0) == windowed) return layer.attention.head_dim;
-  return config.head_dim();
-}
-
 /// Gemma 4's converter writes a divisor of 1 for each chunk that rotates, and 1e30 for the others, which are the last.
 RopeScaling as_proportional(const GgufKeys& keys, RopeScaling scaling) {
   constexpr float kNever = 1e30F;

@@ -133,13 +133,6 @@ void refuse_passed_over(const JsonCursor& root, const JsonCursor& scaling) {
     refuse("found the key type, which Transformers 5 passes over in this architecture; expected rope_type");
 }
 
-/// Returns the channels of the heads of the first layer with or without a window, or of the first layer.
-std::size_t head_dim_of(const ModelConfig& config, bool windowed) {
-  const auto found = std::ranges::find_if(
-      config.layer, [&](const LayerConfig& layer) { return (layer.attention.window != 0) == windowed; });
-  return (found == config.layer.end() ? config.layer.front() : *found).attention.head_dim;
-}
-
 /// For n channels with n odd, Transformers computes (n + 1) / 2 frequencies base^(−2c / n) and rotates n + 1 channels.
 /// This equals a rotary part of n + 1 channels with the base base^((n + 1) / n).
 void complete_pair(const JsonCursor& scaling, RopeParameters& rope, std::vector<std::string>& notes) {
@@ -181,6 +174,12 @@ std::size_t rotary_dim_of(const JsonCursor& root, const JsonCursor& scaling, con
 }
 
 }  // namespace
+
+std::size_t head_dim_of(const ModelConfig& config, bool windowed) {
+  const auto found = std::ranges::find_if(
+      config.layer, [&](const LayerConfig& layer) { return (layer.attention.window != 0) == windowed; });
+  return (found == config.layer.end() ? config.layer.front() : *found).attention.head_dim;
+}
 
 JsonCursor scaling_object(const JsonCursor& root) {
   static const Json kNone;

@@ -73,7 +73,7 @@ std::vector<ExpertTokens> route(const ExpertsConfig& experts, std::span<const fl
     });
     float sum = 0;
     for (auto at = order.begin(); at != chosen; ++at) sum += scores[*at];
-    const float factor = experts.scale / (experts.normalised ? sum : 1);
+    const float factor = experts.scale / (experts.normalised ? std::max(sum, experts.least_sum) : 1);
     for (auto at = order.begin(); at != chosen; ++at) {
       tokens[*at].rows.push_back(static_cast<std::int32_t>(row));
       tokens[*at].weights.push_back(scores[*at] * factor);

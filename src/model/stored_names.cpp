@@ -6,6 +6,8 @@ namespace kvs::inline model {
 
 namespace {
 
+const std::string kOwnPrefix = "model.";  // of every class of Transformers 5, whatever the published files have
+
 const TensorSpec& spec_of(const Architecture& row, TensorRole role) {
   return *std::ranges::find(row.model_tensors, role, &TensorSpec::role);
 }
@@ -40,18 +42,19 @@ std::vector<std::string> file_names(const ParsedConfig& parsed, const TensorSpec
     const std::string_view embedding = spec_of(*parsed.architecture, TensorRole::kEmbedding).hf;
     const std::string prefix(embedding.substr(0, embedding.find('.') + 1));
     const bool prefixed = name.starts_with(prefix);
-    if (parsed.composite) {
+    if (parsed.composite || parsed.architecture->hf_composite_names) {
       if (prefixed) names.push_back(prefix + "language_model." + name.substr(prefix.size()));
       names.push_back("language_model." + name);
     }
     names.push_back(name);
     if (prefixed) names.push_back(name.substr(prefix.size()));
+    if (prefixed && prefix != kOwnPrefix) names.push_back(kOwnPrefix + name.substr(prefix.size()));
     names.push_back(prefix + name);
-    if (!spec.hf_other.empty()) names.push_back(numbered(spec.hf_other));
   }
   const bool gguf = format == ModelFormat::kGguf;
   const std::string_view weight = gguf ? spec.gguf_ending : spec.hf_ending;
   for (std::string& each : names) each += !bias ? weight : gguf ? ".bias" : spec.hf_bias_ending;
+  if (!gguf && !bias && !spec.hf_other.empty()) names.push_back(numbered(spec.hf_other));
   return names;
 }
 

@@ -38,6 +38,14 @@ TEST(Routing, NormalisedWeightsSumToOne) {
   EXPECT_THAT(routed[3].weights, ElementsAre(near(3.0F / 7)));
 }
 
+TEST(Routing, AnyLowerSumCountsAsTheLeastOne) {
+  ExpertsConfig experts{.count = 4, .chosen = 2, .d_ff = 1, .normalised = true, .least_sum = 0.8F};
+  const auto logits = logits_of({0.1F, 0.4F, 0.2F, 0.3F});
+  EXPECT_THAT(route(experts, logits)[1].weights, ElementsAre(near(0.5F)));
+  experts.least_sum = 0.6F;
+  EXPECT_THAT(route(experts, logits)[1].weights, ElementsAre(near(4.0F / 7)));
+}
+
 TEST(Routing, SigmoidScoresDoNotDependOnOtherExperts) {
   // σ(0) = 1/2, σ(ln 3) = 3/4, σ(−ln 3) = 1/4.
   const float log3 = std::log(3.0F);

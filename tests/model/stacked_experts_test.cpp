@@ -89,6 +89,17 @@ TEST_F(StackedExperts, AnExpertIsAPartOfTheTensor) {
   }
 }
 
+TEST_F(StackedExperts, GateAndUpMayBeOneTensor) {
+  const auto source = open({kModel, 2 * kWidth, kExperts}, "blk.0.ffn_gate_up_exps");
+  for (std::size_t expert = 0; expert < kExperts; ++expert) {
+    std::vector<float> gate(kModel), up(kModel);
+    source->tensors().rows(TensorRole::kExpertGate, 0, expert).read(4, 1, gate);
+    source->tensors().rows(TensorRole::kExpertUp, 0, expert).read(4, 1, up);
+    EXPECT_EQ(gate[0], static_cast<float>((2 * expert * kWidth + 4) * kModel)) << expert;
+    EXPECT_EQ(up[0], static_cast<float>(((2 * expert + 1) * kWidth + 4) * kModel)) << expert;
+  }
+}
+
 // As NVFP4 files have them; llama.cpp multiplies the products by them, whatever the type.
 TEST_F(StackedExperts, ScalesMultiplyTheValuesOfATensorOrOfEachExpert) {
   add_scale("blk.0.ffn_up_exps", {2, 3, 4});

@@ -164,5 +164,20 @@ TEST_F(StoredNamesOfNeox, BiasesLackThePrefixToo) {
   EXPECT_EQ(run().nll, whole);
 }
 
+class TextOfQwen35 : public StoredNames {
+ protected:
+  TextOfQwen35() : StoredNames("qwen3_5") {}
+};
+
+TEST_F(TextOfQwen35, MayHaveTheNamesOfItsComposite) {
+  const std::vector<float> composite = run().nll;
+  config_ = Json(config_["text_config"]);
+  config_["tie_word_embeddings"] = false;
+  EXPECT_EQ(run().nll, composite);
+  for (NamedTensor& each : tensors_)
+    if (each.name.starts_with("model.language_model.")) each.name = "model." + each.name.substr(21);
+  EXPECT_EQ(run().nll, composite);
+}
+
 }  // namespace
 }  // namespace kvs

@@ -13,7 +13,9 @@ constexpr auto kErnieAttention = pre_norm_attention(B::kAttention, B::kAttention
 constexpr auto kErnieFeedForward = pre_norm_mlp(B::kAttention);
 
 constexpr auto kErnieExperts =
-    join(kMlpExperts, std::array{router_bias("model.layers.{}.mlp.moe_statics.e_score_correction_bias")},
+    join(kMlpExperts,
+         std::array{with_other(router_bias("model.layers.{}.mlp.moe_statics.e_score_correction_bias"),
+                               "model.layers.{}.mlp.gate.moe_statics.e_score_correction_bias")},
          shared_experts(B::kAttention));
 constexpr std::array kErnieMoeModelTensors{kTokens, kLastNorm,
                                            TensorSpec{kHead, "lm_head", "output", kVocabulary, kModel, B::kAttention}};

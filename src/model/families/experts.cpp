@@ -75,14 +75,6 @@ void read_chosen(const JsonCursor& root, const ExpertKeys& keys, ExpertLayers& a
   all.experts.chosen = all.chosen.front();
 }
 
-/// Refuses a least sum of the chosen experts' weights that could exceed a sum of softmax scores.
-void refuse_least_sum(const JsonCursor& root, std::string_view key) {
-  constexpr double kAlwaysExceeded = 1e-6;
-  if (key.empty() || !root.has(key) || root.at(key).positive_f32() <= kAlwaysExceeded) return;
-  throw Error(ErrorCode::kUnsupported, root.at(key).place(),
-              "found " + describe_json(root.at(key).value()) + ", supported is: at most 1e-6, which changes nothing");
-}
-
 }  // namespace
 
 ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
@@ -100,7 +92,7 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   }
   experts.normalised = keys.normalised.empty() ||
                        (root.has(keys.normalised) ? root.at(keys.normalised).boolean() : keys.normalised_default);
-  refuse_least_sum(root, keys.least_sum);
+  if (!keys.least_sum.empty()) experts.least_sum = positive_or(root, keys.least_sum, 1e-12);
   if (keys.clamped)
     experts.clamp = {.alpha = positive_or(root, "swiglu_alpha", 1.702), .limit = positive_or(root, "swiglu_limit", 7)};
   if (!keys.groups) return all;

@@ -54,7 +54,7 @@ struct ExpertKeys {
   std::string_view shared_width = {};
   std::string_view normalised = {};        // switch of ExpertsConfig::normalised; empty: always
   std::string_view shared_count = {};      // shared experts of an expert's width
-  std::string_view least_sum = {};         // of the weights, by which they are divided at least
+  std::string_view least_sum = {};         // key of ExpertsConfig::least_sum; 1e-12 if it is missing
   bool groups = false;                     // n_group, topk_group, routed_scaling_factor
   std::string_view step = {};              // every step-th layer has experts
   std::string_view dense = {};             // list of layers without experts

@@ -58,12 +58,6 @@ constexpr auto kGemma4Router =
                     router_vector(kRouterNorm, "model.layers.{}.router.scale", "blk.{}.ffn_gate_inp.scale", kModel),
                     // In GGUF it is a scale of the experts' weights (checkpoints/gguf_weights.cpp).
                     router_vector(kExpertScale, "model.layers.{}.router.per_expert_scale", "", kExperts)});
-constexpr std::string_view kGateUp = "model.layers.{}.experts.gate_up_proj";
-constexpr auto kGemma4Stacked = join(
-    kGemma4Router, std::array{of_all_experts(kExpertDown, "model.layers.{}.experts.down_proj", "blk.{}.ffn_down_exps",
-                                             kModel, kExpertWidth),
-                              of_all_experts(kExpertGate, kGateUp, "blk.{}.ffn_gate_up_exps", kExpertWidth, kModel),
-                              of_all_experts(kExpertUp, kGateUp, "blk.{}.ffn_gate_up_exps", kExpertWidth, kModel)});
 constexpr auto kGemma4Experts =
     join(kGemma4Router, experts("model.layers.{}.experts.{}.gate_proj", "model.layers.{}.experts.{}.up_proj",
                                 "model.layers.{}.experts.{}.down_proj"));
@@ -211,11 +205,8 @@ void read_gguf_layers(const GgufKeys& keys, ModelConfig& config) {
       table == nullptr ? config.vocabulary : std::min<std::size_t>(table->rows(), kMaxVocabularySize);
 }
 
-constexpr ExpertRules kGemma4ExpertRules{.read = read_gemma4_experts,
-                                         .gguf_normalised = true,
-                                         .keys = kExpertKeys,
-                                         .tensors = kGemma4Experts,
-                                         .stacked = kGemma4Stacked};
+constexpr ExpertRules kGemma4ExpertRules{
+    .read = read_gemma4_experts, .gguf_normalised = true, .keys = kExpertKeys, .tensors = kGemma4Experts};
 constexpr LayerRules kGemma4LayerRules{
     .read = read_gemma4_layers, .keys = kLayerKeys, .read_gguf_sizes = read_gguf_layers};
 

@@ -16,7 +16,7 @@ constexpr std::array kGptNeoxModel{
                .gguf = "output",
                .rows = kVocabulary,
                .columns = kModel,
-               .hf_other = "lm_head"}};
+               .hf_other = "lm_head.weight"}};
 constexpr TensorSpec by_head(TensorRole role, TensorAxis rows) {
   return {.role = role,
           .hf = "gpt_neox.layers.{}.attention.query_key_value",

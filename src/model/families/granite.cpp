@@ -12,11 +12,6 @@ using B = BiasGroup;
 constexpr auto kGraniteAttention = pre_norm_attention(B::kAttention, B::kAttention);
 constexpr auto kGraniteFeedForward = pre_norm_mlp(B::kFeedForward);
 
-constexpr std::string_view kGraniteInputs = "model.layers.{}.block_sparse_moe.input_linear";
-constexpr auto kGraniteExperts =
-    join(std::array{kMiddleNorm, router("model.layers.{}.block_sparse_moe.router.layer")},
-         experts(kGraniteInputs, kGraniteInputs, "model.layers.{}.block_sparse_moe.output_linear"));
-
 ExpertLayers read_granite(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
                       {.count = {"num_local_experts", ""},

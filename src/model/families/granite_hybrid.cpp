@@ -20,13 +20,6 @@ constexpr std::array kHybridFeedForward{
     kMiddleNorm, TensorSpec{kGate, kSharedInputs, "blk.{}.ffn_gate", tensors::kFeedForward, kModel},
     TensorSpec{kUp, kSharedInputs, "blk.{}.ffn_up", tensors::kFeedForward, kModel},
     TensorSpec{kDown, kSharedOutput, "blk.{}.ffn_down", kModel, tensors::kFeedForward}};
-constexpr std::string_view kHybridInputs = "model.layers.{}.block_sparse_moe.input_linear";
-constexpr auto kHybridExperts =
-    join(std::array{kMiddleNorm, router("model.layers.{}.block_sparse_moe.router.layer")},
-         experts(kHybridInputs, kHybridInputs, "model.layers.{}.block_sparse_moe.output_linear"),
-         std::array{TensorSpec{kSharedGate, kSharedInputs, "blk.{}.ffn_gate_shexp", kSharedWidth, kModel},
-                    TensorSpec{kSharedUp, kSharedInputs, "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
-                    TensorSpec{kSharedDown, kSharedOutput, "blk.{}.ffn_down_shexp", kModel, kSharedWidth}});
 constexpr auto kHybridRecurrence = join(std::array{kInputNorm}, mamba2({.input = "model.layers.{}.mamba.in_proj",
                                                                         .taps = "model.layers.{}.mamba.conv1d",
                                                                         .decay = "model.layers.{}.mamba.A_log",
@@ -71,7 +64,7 @@ constexpr std::array<std::string_view, 3> kHybridKeyNames{"position_embedding_ty
                                                           "layers_block_type"};
 constexpr auto kHybridKeys = joined_keys(kMamba2KeyNames, kHybridKeyNames);
 constexpr ExpertRules kHybridExpertRules{
-    .read = read_granite_hybrid_experts, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kHybridExperts};
+    .read = read_granite_hybrid_experts, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kGraniteExperts};
 constexpr RecurrenceRules kHybridRules{.read = read_granite_hybrid,
                                        .keys = kHybridKeys,
                                        .tensors = kHybridRecurrence,

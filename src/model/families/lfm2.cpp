@@ -105,10 +105,13 @@ void read_lfm2(const JsonCursor& root, ParsedConfig& parsed) {
     layer.feed_forward.d_ff = adjusted_width(root, layer.feed_forward.d_ff);
 }
 
-ExpertLayers read_lfm2_experts(const JsonCursor& root, std::size_t layers) {
+void read_lfm2_moe(const JsonCursor& root, ParsedConfig& parsed) {
   constexpr std::string_view kBias = "use_expert_bias";
-  if (root.has(kBias) && !root.at(kBias).boolean())
-    throw Error(ErrorCode::kUnsupported, root.at(kBias).place(), "found false, supported is: true");
+  read_convolutions(root, parsed);
+  parsed.router_bias = !root.has(kBias) || root.at(kBias).boolean();
+}
+
+ExpertLayers read_lfm2_experts(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
                       {.count = {"num_experts", ""},
                        .normalised = "norm_topk_prob",
@@ -137,7 +140,7 @@ constexpr std::array<std::string_view, 12> kLfm2Keys{"block_auto_adjust_ff_dim",
 constexpr RecurrenceRules kLfm2Rules{
     .read = read_lfm2, .keys = kLfm2Keys, .tensors = kLfm2Recurrence, .read_gguf = read_gguf_convolutions};
 constexpr RecurrenceRules kLfm2MoeRules{
-    .read = read_convolutions, .keys = kLfm2Keys, .tensors = kLfm2Recurrence, .read_gguf = read_gguf_convolutions};
+    .read = read_lfm2_moe, .keys = kLfm2Keys, .tensors = kLfm2Recurrence, .read_gguf = read_gguf_convolutions};
 constexpr ExpertRules kLfm2ExpertRules{.read = read_lfm2_experts,
                                        .gguf_normalised = true,
                                        .keys = kExpertKeyNames,

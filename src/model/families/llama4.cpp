@@ -28,20 +28,7 @@ constexpr std::array kLlama4Router{kMiddleNorm, router("model.layers.{}.feed_for
                                    TensorSpec{kSharedDown, "model.layers.{}.feed_forward.shared_expert.down_proj",
                                               "blk.{}.ffn_down_shexp", kModel, kSharedWidth}};
 
-/// A tensor that holds all experts, transposed in Hugging Face files: [expert, input, output].
-constexpr TensorSpec transposed(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
-                                TensorAxis columns) {
-  TensorSpec spec = of_all_experts(role, hf, gguf, rows, columns);
-  spec.hf_transposed = true;
-  return spec;
-}
-constexpr std::string_view kLlama4GateUp = "model.layers.{}.feed_forward.experts.gate_up_proj";
-constexpr auto kLlama4Stacked =
-    join(kLlama4Router, std::array{transposed(kExpertGate, kLlama4GateUp, "blk.{}.ffn_gate_exps", kExpertWidth, kModel),
-                                   transposed(kExpertUp, kLlama4GateUp, "blk.{}.ffn_up_exps", kExpertWidth, kModel),
-                                   transposed(kExpertDown, "model.layers.{}.feed_forward.experts.down_proj",
-                                              "blk.{}.ffn_down_exps", kModel, kExpertWidth)});
-// Quantised checkpoints have a tensor for each expert.
+// Quantised checkpoints have a tensor for each expert, others one for all.
 constexpr auto kLlama4Experts = join(kLlama4Router, experts("model.layers.{}.feed_forward.experts.{}.gate_proj",
                                                             "model.layers.{}.feed_forward.experts.{}.up_proj",
                                                             "model.layers.{}.feed_forward.experts.{}.down_proj"));
@@ -100,7 +87,7 @@ void read_llama4_layers(const JsonCursor& root, ModelConfig& config) {
 }
 
 constexpr ExpertRules kLlama4ExpertRules{
-    .read = read_llama4_experts, .keys = kLlama4ExpertKeys, .tensors = kLlama4Experts, .stacked = kLlama4Stacked};
+    .read = read_llama4_experts, .keys = kLlama4ExpertKeys, .tensors = kLlama4Experts, .hf_joined_transposed = true};
 constexpr LayerRules kLlama4LayerRules{.read = read_llama4_layers, .keys = kLlama4LayerKeys};
 
 }  // namespace

@@ -10,8 +10,9 @@ using namespace tensors;
 using B = BiasGroup;
 
 constexpr auto kMiniMaxAttention = pre_norm_attention(B::kNone, B::kNone, qk_norms(kQueryRows, kKeyRows));
-constexpr auto kMiniMaxExperts =
-    join(kBlockSparseExperts, std::array{router_bias("model.layers.{}.block_sparse_moe.e_score_correction_bias")});
+constexpr auto kMiniMaxExperts = join(
+    kBlockSparseExperts, std::array{with_other(router_bias("model.layers.{}.block_sparse_moe.e_score_correction_bias"),
+                                               "model.layers.{}.mlp.e_score_correction_bias")});
 
 ExpertLayers read_minimax(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,

@@ -11,13 +11,6 @@ using B = BiasGroup;
 
 constexpr auto kMistral4Mlp = pre_norm_mlp(B::kNone);
 constexpr auto kMistral4ExpertTensors = join(kMlpExperts, shared_experts(B::kNone));
-constexpr std::string_view kMistral4GateUp = "model.layers.{}.mlp.experts.gate_up_proj";
-constexpr auto kMistral4Stacked =
-    join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")}, shared_experts(B::kNone),
-         std::array{of_all_experts(kExpertGate, kMistral4GateUp, "blk.{}.ffn_gate_exps", kExpertWidth, kModel),
-                    of_all_experts(kExpertUp, kMistral4GateUp, "blk.{}.ffn_up_exps", kExpertWidth, kModel),
-                    of_all_experts(kExpertDown, "model.layers.{}.mlp.experts.down_proj", "blk.{}.ffn_down_exps", kModel,
-                                   kExpertWidth)});
 
 ExpertLayers read_mistral4_experts(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
@@ -37,10 +30,8 @@ void read_mistral4_layers(const JsonCursor& root, ModelConfig& config) {
   read_latent_attention(root, config, {.rank = 256, .query_rank = 1024, .plain_dim = 64});
 }
 
-constexpr ExpertRules kMistral4Rules{.read = read_mistral4_experts,
-                                     .keys = kExpertKeyNames,
-                                     .tensors = kMistral4ExpertTensors,
-                                     .stacked = kMistral4Stacked};
+constexpr ExpertRules kMistral4Rules{
+    .read = read_mistral4_experts, .keys = kExpertKeyNames, .tensors = kMistral4ExpertTensors};
 constexpr LayerRules kMistral4Layers{
     .read = read_mistral4_layers, .keys = kLatentKeyNames, .read_gguf = read_gguf_latent_attention};
 

@@ -82,16 +82,8 @@ constexpr RecurrenceRules kQwen35Rules{.read = read_delta_net,
                                        .tensors = kQwen35Recurrence,
                                        .read_gguf = read_gguf_tiled_delta_net};
 
-constexpr std::array kNextRouter{kPostAttentionNorm, router("model.layers.{}.mlp.gate")};
-constexpr auto kNextExpertTensors = join(kNextRouter, kExpertsOfMlp, kSharedExpert);
-// One tensor for all experts of a layer, the gates' rows first.
-constexpr std::string_view kNextGateUp = "model.layers.{}.mlp.experts.gate_up_proj";
-constexpr auto kNextStackedExperts =
-    join(kNextRouter, kSharedExpert,
-         std::array{of_all_experts(kExpertGate, kNextGateUp, "blk.{}.ffn_gate_exps", kExpertWidth, kModel),
-                    of_all_experts(kExpertUp, kNextGateUp, "blk.{}.ffn_up_exps", kExpertWidth, kModel),
-                    of_all_experts(kExpertDown, "model.layers.{}.mlp.experts.down_proj", "blk.{}.ffn_down_exps", kModel,
-                                   kExpertWidth)});
+constexpr auto kNextExpertTensors =
+    join(std::array{kPostAttentionNorm, router("model.layers.{}.mlp.gate")}, kExpertsOfMlp, kSharedExpert);
 
 ExpertLayers read_next_experts(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
@@ -115,16 +107,10 @@ ExpertLayers read_qwen3_5_experts(const JsonCursor& root, std::size_t layers) {
                        .width_default = 512,
                        .shared_width_default = 512});
 }
-constexpr ExpertRules kNextExperts{.read = read_next_experts,
-                                   .gguf_normalised = true,
-                                   .keys = kExpertKeyNames,
-                                   .tensors = kNextExpertTensors,
-                                   .stacked = kNextStackedExperts};
-constexpr ExpertRules kQwen35Experts{.read = read_qwen3_5_experts,
-                                     .gguf_normalised = true,
-                                     .keys = kExpertKeyNames,
-                                     .tensors = kNextExpertTensors,
-                                     .stacked = kNextStackedExperts};
+constexpr ExpertRules kNextExperts{
+    .read = read_next_experts, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kNextExpertTensors};
+constexpr ExpertRules kQwen35Experts{
+    .read = read_qwen3_5_experts, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kNextExpertTensors};
 
 constexpr RopeDefaults kQuarterRotated{.share_key = "partial_rotary_factor", .share = 0.25};
 constexpr ConfigKeys next_keys(std::size_t kv_heads) {
@@ -162,6 +148,7 @@ constexpr Architecture kQwen35{.name = "qwen3_5",
                                .feed_forward_tensors = kQwen35FeedForward,
                                .arithmetic = {.qk_norm = QkNorm::kHead},
                                .hf_norms_less_one = true,
+                               .hf_composite_names = true,
                                .recurrence = &kQwen35Rules,
                                .keys = next_keys(4),
                                .rope = kQuarterRotated};
@@ -176,6 +163,7 @@ constexpr Architecture kQwen35Moe{.name = "qwen3_5_moe",
                                   .feed_forward_tensors = kQwen35FeedForward,
                                   .arithmetic = {.qk_norm = QkNorm::kHead},
                                   .hf_norms_less_one = true,
+                                  .hf_composite_names = true,
                                   .experts = &kQwen35Experts,
                                   .recurrence = &kQwen35Rules,
                                   .keys = next_keys(2),

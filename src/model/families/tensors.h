@@ -161,10 +161,33 @@ inline constexpr auto kExpertsOfMlp =
     experts("model.layers.{}.mlp.experts.{}.gate_proj", "model.layers.{}.mlp.experts.{}.up_proj",
             "model.layers.{}.mlp.experts.{}.down_proj");
 inline constexpr auto kMlpExperts = join(std::array{kMiddleNorm, router("model.layers.{}.mlp.gate")}, kExpertsOfMlp);
+constexpr TensorSpec with_other(TensorSpec spec, std::string_view hf_other) {
+  spec.hf_other = hf_other;
+  return spec;
+}
 /// Mixtral's names of a router and experts.
 inline constexpr auto kBlockSparseExperts =
-    join(std::array{kMiddleNorm, router("model.layers.{}.block_sparse_moe.gate")},
+    join(std::array{kMiddleNorm,
+                    with_other(router("model.layers.{}.block_sparse_moe.gate"), "model.layers.{}.mlp.gate.weight")},
          experts("model.layers.{}.block_sparse_moe.experts.{}.w1", "model.layers.{}.block_sparse_moe.experts.{}.w3",
                  "model.layers.{}.block_sparse_moe.experts.{}.w2"));
+
+constexpr TensorSpec granite_expert(TensorRole role, std::string_view gguf) {
+  return with_other({role, "model.layers.{}.block_sparse_moe.input_linear", gguf, kExpertWidth, kModel},
+                    "model.layers.{}.block_sparse_moe.experts.gate_up_proj");
+}
+/// Granite's experts with a shared one, which only some models have.
+inline constexpr std::array kGraniteExperts{
+    kMiddleNorm,
+    with_other(router("model.layers.{}.block_sparse_moe.router.layer"),
+               "model.layers.{}.block_sparse_moe.router.weight"),
+    granite_expert(kExpertGate, "blk.{}.ffn_gate_exps"),
+    granite_expert(kExpertUp, "blk.{}.ffn_up_exps"),
+    with_other(
+        {kExpertDown, "model.layers.{}.block_sparse_moe.output_linear", "blk.{}.ffn_down_exps", kModel, kExpertWidth},
+        "model.layers.{}.block_sparse_moe.experts.down_proj"),
+    TensorSpec{kSharedGate, "model.layers.{}.shared_mlp.input_linear", "blk.{}.ffn_gate_shexp", kSharedWidth, kModel},
+    TensorSpec{kSharedUp, "model.layers.{}.shared_mlp.input_linear", "blk.{}.ffn_up_shexp", kSharedWidth, kModel},
+    TensorSpec{kSharedDown, "model.layers.{}.shared_mlp.output_linear", "blk.{}.ffn_down_shexp", kModel, kSharedWidth}};
 
 }  // namespace kvs::tensors
