@@ -46,10 +46,12 @@ const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept 
   static const GgufPreTokenizer kDeepseekV3{{kDigitThrees, kDeepseek3Cjk, kDeepseek3}};
   static const GgufPreTokenizer kTekkenAlone{{kTekkenGguf}, true, true}, kGpt4oAlone{{kGpt4oGguf}};
   static const GgufPreTokenizer kSeedCoderAlone{{kSeedCoder}}, kBailingAlone{{kBailing}};
+  static const GgufPreTokenizer kKimiK2Alone{{kKimiK2Gguf}}, kMiniCpm5{{kDigitThrees, kMiniCpm5Gguf}, true};
+  static const GgufPreTokenizer kUfakzekaAlone{{kUfakzeka}};
   static const GgufPreTokenizer kBloomAlone{{kBloom}}, kViking{{kBloom, kDigit}};
   static const GgufPreTokenizer kDefault{{kPunctuationDefault, kGpt2, kDigits, kThreeAsciiDigits}};
   static const GgufPreTokenizer kFalcon{{kPunctuationFalcon, kGpt2, kThreeAsciiDigits}};
-  static const std::array<std::pair<std::string_view, const GgufPreTokenizer*>, 62> kTable{{
+  static const std::array<std::pair<std::string_view, const GgufPreTokenizer*>, 69> kTable{{
       {"default", &kDefault},
       {"falcon", &kFalcon},
       {"smollm", &kDigitsThenGpt2},
@@ -112,6 +114,13 @@ const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept 
       {"poro-chat", &kBloomAlone},
       {"gpt3-finnish", &kBloomAlone},
       {"viking", &kViking},
+      {"kimi-k2", &kKimiK2Alone},
+      {"minicpm5", &kMiniCpm5},
+      {"ufakzeka", &kUfakzekaAlone},
+      {"talkie", &kGpt4oAlone},
+      {"f2llmv2", &kQwen},
+      {"hy_v4", &kDeepseekV3},
+      {"jina-v5-nano", &kLlamaBpe},
   }};
   const auto found = std::find_if(kTable.begin(), kTable.end(), [&](const auto& row) { return row.first == name; });
   return found == kTable.end() ? nullptr : found->second;

@@ -66,6 +66,15 @@ inline constexpr std::string_view kSpacePunctuation = R"kvs(\s?\p{P}+)kvs";
 inline constexpr std::string_view kDeepseek3Cjk = R"kvs([一-龥぀-ゟ゠-ヿ]+)kvs";
 inline constexpr std::string_view kDeepseek3 =
     R"kvs([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)kvs";
+/// Kimi K2 as llama.cpp splits it: Han by blocks apart from other letters, whose cases it does not tell apart.
+inline constexpr std::string_view kKimiK2Gguf =
+    R"kvs([\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{f900}-\x{faff}\x{20000}-\x{2a6df}\x{2a700}-\x{2ebef}\x{2f800}-\x{2fa1f}]+|[^\r\n\p{L}\p{N}]?[^\P{L}\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{f900}-\x{faff}\x{20000}-\x{2a6df}\x{2a700}-\x{2ebef}\x{2f800}-\x{2fa1f}]+(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)kvs";
+/// MiniCPM 5, after digits in threes.
+inline constexpr std::string_view kMiniCpm5Gguf =
+    R"kvs((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)kvs";
+/// kQwen2Gguf without contractions.
+inline constexpr std::string_view kUfakzeka =
+    R"kvs([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)kvs";
 inline constexpr std::string_view kSeedCoder =
     R"kvs((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)kvs";
 inline constexpr std::string_view kBailing =

@@ -155,6 +155,17 @@ PIPELINES = {
 GGUF_PRES = ["smollm", "gpt-2", "default", "falcon", "llama-bpe", "dbrx", "qwen2", "qwen35", "deepseek-llm", "deepseek-coder",
              "deepseek-v3", "tekken", "gpt-4o", "seed-coder", "bailingmoe", "bloom", "viking"]
 
+# Others, with llama.cpp's patterns: their ids are those of `tokenizers`, which equal llama.cpp's for every pattern above
+# that has no case folding.
+HAN = r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{f900}-\x{faff}\x{20000}-\x{2a6df}\x{2a700}-\x{2ebef}\x{2f800}-\x{2fa1f}"
+CONTRACTIONS = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
+SPLIT_WORD, SPLIT_TAIL = r"[^\r\n\p{L}\p{N}]?\p{L}+", r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+GGUF_SPLITS = {
+    "kimi-k2": [rf"[{HAN}]+|[^\r\n\p{{L}}\p{{N}}]?[^\P{{L}}{HAN}]+{CONTRACTIONS}?|\p{{N}}{{1,3}}" + SPLIT_TAIL],
+    "minicpm5": [r"\p{N}{1,3}", CONTRACTIONS + "|" + SPLIT_WORD + r"|\p{N}+" + SPLIT_TAIL],
+    "ufakzeka": [SPLIT_WORD + r"|\p{N}" + SPLIT_TAIL],
+}
+
 # --- SentencePiece-like tokenizers ---
 PREPEND = {"type": "Prepend", "prepend": "\u2581"}
 SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
@@ -386,6 +397,9 @@ def main():
             write_gguf(path, small, pre)
             cases["gguf/" + pre] = {"pre": pre, "ids": llama_ids(path, TORTURE)}
         write_sentencepiece(pathlib.Path(folder))
+    for pre, patterns in GGUF_SPLITS.items():
+        steps = sequence(*map(split, patterns), byte_level(regex=False))
+        cases["gguf/" + pre] = {"pre": pre, "ids": hf_ids({**small, "pre_tokenizer": steps}, TORTURE)}
     save("tokenizer_small_ids.json", cases)
     write_pipelines("marked", train_marked(), MARKED_PIPELINES)
     write_pipelines("unigram", train_unigram(), UNIGRAM_PIPELINES)
