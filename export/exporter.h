@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/dtype.h"
@@ -32,6 +33,8 @@ struct Exporter {
   StagedOutput::Kind kind;
   bool has_matrices;  // writes matrices of ExportJob::type
   bool any_layers;    // true: takes models with layers of several sizes, or without a KV cache of their own
+  /// Returns why the target cannot hold a model, as "found …, expected …"; else empty. nullptr: it holds any.
+  std::string (*obstacle)(const ModelConfig& model);
   /// Writes job.out. @return members of the command's result: `notes` is a list of lines, `cache` describes the cache
   /// that the target will hold.
   /// @throws Error kUnsupported with the reason if the target cannot express the config.
@@ -47,8 +50,10 @@ const Exporter& exporter_of(const std::string& to, const std::string& option);
 std::string exporter_lines();
 /// @throws Error kUnsupported for a config of another method than the exporter's
 void check_method(const Exporter& exporter, const std::filesystem::path& path, const Json& config);
-/// @throws Error kUnsupported for a model whose layers the exporter's target cannot tell apart
-void check_layers(const Exporter& exporter, const ModelConfig& model);
+/// Returns why the exporter's target cannot hold a model, by its layers or Exporter::obstacle; else empty.
+std::string obstacle_of(const Exporter& exporter, const ModelConfig& model);
+/// @throws Error kUnsupported with obstacle_of()
+void check_model(const Exporter& exporter, const ModelConfig& model);
 /// Returns the text output of an export.
 std::string export_text(const Json& result);
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "export/exporter.h"
+#include "export/exporters/elite_rows.h"
 #include "export/exporters/elitekv.h"
 #include "export/exporters/gguf_deepseek2.h"
 #include "export/exporters/hf_generation.h"
@@ -24,24 +25,26 @@ constexpr std::string_view kMlaNeeds =
 constexpr std::array kExporters{
     Exporter{"llama-cpp", "the cache types of llama.cpp: a preset of llama-server, with the flags", "full",
              "a config of the full cache with one storage type of llama.cpp for all layers; a GGUF file", kFile, false,
-             true, write_llama_cpp},
+             true, nullptr, write_llama_cpp},
     Exporter{"vllm-fp8", "the model with the scales of vLLM's fp8 cache: a folder", "full",
-             "a config of the full cache with type=fp8; a Hugging Face folder", kFolder, false, false, write_vllm_fp8},
+             "a config of the full cache with type=fp8; a Hugging Face folder", kFolder, false, false, nullptr,
+             write_vllm_fp8},
     Exporter{"hf-generation", "generation_config.json with Transformers' quantised cache", "",
              "a config of kivi, or of the full cache with type=fp8, the same for all layers; no sliding windows", kFile,
-             false, false, write_hf_generation},
+             false, false, quantized_cache_obstacle, write_hf_generation},
     Exporter{"hf-youtu", "the converted model as stock latent attention: a folder for Transformers", "elitekv",
-             kMlaNeeds, kFolder, true, false, write_hf_youtu},
+             kMlaNeeds, kFolder, true, false, elite_model_obstacle, write_hf_youtu},
     Exporter{"hf-deepseek", "the converted model as DeepseekV3ForCausalLM: a folder for Transformers", "elitekv",
-             kMlaNeeds, kFolder, true, false, write_hf_deepseek},
+             kMlaNeeds, kFolder, true, false, elite_model_obstacle, write_hf_deepseek},
     Exporter{"gguf-deepseek2", "the converted model as deepseek2: a GGUF file for llama.cpp", "elitekv", kMlaNeeds,
-             kFile, true, false, write_gguf_deepseek2},
+             kFile, true, false, elite_model_obstacle, write_gguf_deepseek2},
     Exporter{"elitekv", "the converted model with the tensors and names of EliteKV's own code: a folder", "elitekv",
-             "an elitekv config with factors of all layers; a model like Llama", kFolder, true, false, write_elitekv},
+             "an elitekv config with factors of all layers; a model like Llama", kFolder, true, false,
+             elite_model_obstacle, write_elitekv},
     Exporter{"elitekv-rank", "elite sets as the pickle that EliteKV's conversion script reads", "elitekv",
-             "an elitekv config of all layers", kFile, false, false, write_elitekv_rank},
+             "an elitekv config of all layers", kFile, false, false, nullptr, write_elitekv_rank},
     Exporter{"mha2mla-rank", "elite sets as the ranks that MHA2MLA reads (torch.save)", "elitekv",
-             "an elitekv config of all layers, its sets per KV head", kFile, false, false, write_mha2mla_rank},
+             "an elitekv config of all layers, its sets per KV head", kFile, false, false, nullptr, write_mha2mla_rank},
 };
 
 }  // namespace
@@ -81,19 +84,22 @@ void check_method(const Exporter& exporter, const std::filesystem::path& path, c
                     std::string(exporter.name) + "; the Python package runs every method (CalibratedCache)");
 }
 
-void check_layers(const Exporter& exporter, const ModelConfig& model) {
-  if (exporter.any_layers) return;
-  const std::string name(exporter.name);
-  if (const auto without = model.layers_without_cache(); !without.empty())
-    throw Error(ErrorCode::kUnsupported, model.name,
-                "found " + std::to_string(without.size()) + " of " + std::to_string(model.layers()) +
-                    " layers without a KV cache of their own, expected one in every layer for " + name);
-  if (model.has_latents())
-    throw Error(ErrorCode::kUnsupported, model.name,
-                "found latent attention, whose rows are key and value at once; expected rows of their own for " + name);
-  if (!model.has_equal_layers())
-    throw Error(ErrorCode::kUnsupported, model.name,
-                "found layers with heads of several sizes, expected one size for all layers for " + name);
+std::string obstacle_of(const Exporter& exporter, const ModelConfig& model) {
+  if (!exporter.any_layers) {
+    if (const auto without = model.layers_without_cache(); !without.empty())
+      return "found " + std::to_string(without.size()) + " of " + std::to_string(model.layers()) +
+             " layers without a KV cache of their own, expected one in every layer";
+    if (model.has_latents())
+      return "found latent attention, whose rows are key and value at once; expected rows of their own";
+    if (!model.has_equal_layers()) return "found layers with heads of several sizes, expected one size for all layers";
+    if (model.has_recurrence()) return "found recurrent layers, expected attention alone";
+  }
+  return exporter.obstacle == nullptr ? std::string() : exporter.obstacle(model);
+}
+
+void check_model(const Exporter& exporter, const ModelConfig& model) {
+  if (const std::string obstacle = obstacle_of(exporter, model); !obstacle.empty())
+    throw Error(ErrorCode::kUnsupported, model.name, obstacle + " for " + std::string(exporter.name));
 }
 
 std::string export_text(const Json& result) {

@@ -103,13 +103,26 @@ ScoreRule score_rule(const ModelConfig& model, std::size_t layer) {
   return {attention.score_scale(), attention.softcap, attention.window, {}, attention.chunk};
 }
 
+namespace {
+
+/// Returns true if the scores of every model of a family are q·k / sqrt(head_dim) over all tokens.
+bool has_plain_scores(const Architecture& row) {
+  const ConfigKeys& keys = row.keys;
+  return row.windows == WindowRule::kNone && row.gguf_windows == WindowRule::kNone && row.layers == nullptr &&
+         keys.attention_softcap.empty() && keys.attention_scalar.empty() && !keys.multipliers && !keys.sinks;
+}
+
+}  // namespace
+
 void read_sinks(std::span<ScoreRule> rules, std::span<const std::size_t> layers, const ModelConfig& model,
                 const ModelSource* source) {
-  for (std::size_t n = 0; n < rules.size(); ++n) {
+  const Architecture* const row = find_architecture_named(model.architecture);
+  if (!rules.empty() && source == nullptr && (row == nullptr || !has_plain_scores(*row)))
+    throw Error(ErrorCode::kUsage, "--capture",
+                "found states of a model (" + model.architecture +
+                    ") that may scale, cap or limit its attention scores or have sinks, expected --model, which says");
+  for (std::size_t n = 0; n < rules.size() && source != nullptr; ++n) {
     if (!model.layer[layers[n]].attention.sinks) continue;
-    if (source == nullptr)
-      throw Error(ErrorCode::kUsage, "--capture",
-                  "found states of a model with attention sinks, expected --model, which holds the sinks");
     rules[n].sinks = source->tensors().vector(TensorRole::kSinks, layers[n]);
   }
 }

@@ -22,8 +22,8 @@ struct ScoreRule {
 /// Returns the rule of a layer, without sinks.
 ScoreRule score_rule(const ModelConfig& model, std::size_t layer);
 /// Reads the sinks of the layers that have some. @param rules  [layer of `layers`]
-/// @param source  nullptr: a capture's states without the model's weights
-/// @throws Error kUsage for sinks without a model, and like ModelTensors.
+/// @param source  nullptr: a capture's states, which hold neither sinks nor the scale, cap and windows of scores
+/// @throws Error kUsage without a source in families that may have one of them, and like ModelTensors.
 void read_sinks(std::span<ScoreRule> rules, std::span<const std::size_t> layers, const ModelConfig& model,
                 const ModelSource* source);
 

@@ -8,6 +8,8 @@
 namespace kvs::inline exporting {
 namespace {
 
+constexpr std::string_view kExpected = ", expected the arithmetic of Llama";
+
 /// Returns the part of the model's arithmetic that differs from Llama's; empty if none does.
 std::string arithmetic_obstacle(const ModelConfig& model) {
   const Arithmetic& does = model.arithmetic;
@@ -34,17 +36,16 @@ std::string bias_obstacle(const ModelSource& source) {
   for (const TensorRole role : {kQuery, kKey, kValue, kOutput, kGate, kUp, kDown})
     for (std::size_t layer = 0; layer < source.config().layers(); ++layer)
       if (!source.tensors().bias(role, layer).empty())
-        return "biases of projections, for which the target has no place";
+        return "found biases of projections, for which the target has no place" + std::string(kExpected);
   return {};
 }
 
 /// Checks the job as far as possible without the factors.
 const ExportJob& checked(const ExportJob& job) {
   const ModelConfig& model = job.model.config();
-  std::string obstacle = arithmetic_obstacle(model);
+  std::string obstacle = elite_model_obstacle(model);
   if (obstacle.empty()) obstacle = bias_obstacle(job.model);
-  if (!obstacle.empty())
-    throw Error(ErrorCode::kUnsupported, model.name, "found " + obstacle + ", expected the arithmetic of Llama");
+  if (!obstacle.empty()) throw Error(ErrorCode::kUnsupported, model.name, obstacle);
   if (job.config.at("files").empty())
     throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /files",
                 "found no factors, expected those of J-LRD or S-LRD: the cache holds their latent");
@@ -52,6 +53,11 @@ const ExportJob& checked(const ExportJob& job) {
 }
 
 }  // namespace
+
+std::string elite_model_obstacle(const ModelConfig& model) {
+  const std::string obstacle = arithmetic_obstacle(model);
+  return obstacle.empty() ? obstacle : "found " + obstacle + std::string(kExpected);
+}
 
 EliteModel::EliteModel(const ExportJob& job) : job_(&checked(job)), source_(job.config, job.config_path, job.model) {
   require_all_layers(config(), model(), job.config_path);

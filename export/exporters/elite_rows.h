@@ -12,6 +12,9 @@
 
 namespace kvs::inline exporting {
 
+/// Returns why no EliteModel can hold a model, apart from biases (Exporter::obstacle).
+std::string elite_model_obstacle(const ModelConfig& model);
+
 /// The data of a layer's new projections.
 struct EliteRows {
   std::size_t index = 0;  // index of the layer

@@ -43,11 +43,12 @@ Json fp8(const ExportJob& job) {
 
 }  // namespace
 
+std::string quantized_cache_obstacle(const ModelConfig& model) {
+  if (!model.has_windows()) return {};
+  return "found sliding windows, expected full attention in all layers: QuantizedCache has no other";
+}
+
 Json write_hf_generation(const ExportJob& job) {
-  const ModelConfig& model = job.model.config();
-  if (model.has_windows())
-    throw Error(ErrorCode::kUnsupported, model.name,
-                "found sliding windows, expected full attention in all layers: QuantizedCache has no other");
   const auto method = job.config.at("method").get<std::string>();
   if (method != "kivi" && method != "full")
     throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /method",

@@ -4,6 +4,9 @@
 
 namespace kvs::inline exporting {
 
+/// Exporter::obstacle of QuantizedCache.
+std::string quantized_cache_obstacle(const ModelConfig& model);
+
 /// Writes a generation_config.json with Transformers' QuantizedCache. It contains the members of the model's own file,
 /// or the ids of its special tokens, and the cache. quanto's arithmetic differs from KIVI's: groups of keys are runs of
 /// one token's channels, and a prompt is quantised as a whole.

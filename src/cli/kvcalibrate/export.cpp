@@ -64,7 +64,7 @@ void run_export(const Options& options) {
   const Json config = read_config(path);
   check_config_model(config, path, *model);
   check_method(exporter, path, config);
-  check_layers(exporter, model->config());
+  check_model(exporter, model->config());
 
   StagedOutput staged(out, exporter.kind);
   Progress progress("export", 1.0, run.quiet);
