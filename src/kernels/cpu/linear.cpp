@@ -51,8 +51,7 @@ std::unique_ptr<Weight> CpuBackend::make_weight(const WeightSource& source) {
   const DType type = source.f32 ? DType::kF32 : compute_type();
   cpu::ProductEngine& engine = products(type);
   const auto layout = engine.layout(source.rows, source.columns);
-  cpu::AlignedBuffer packed;
-  packed.reserve(layout->bytes());
+  cpu::WeightMemory packed(layout->bytes());
   const bool is_padded = layout->bytes() > source.rows * source.columns * item_size(type);
   if (is_padded) std::memset(packed.data(), 0, layout->bytes());  // the slabs overwrite the rest
   const std::size_t slab_rows = std::max(kSlabValues / source.columns / kRowStep, std::size_t{1}) * kRowStep;

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/products.h"
+#include "kernels/cpu/weight_memory.h"
 #include "kernels/forward_ops.h"
 
 namespace kvs::cpu {
@@ -12,7 +12,7 @@ namespace kvs::cpu {
 /// A weight in the layout of ProductEngine. It can be cut at multiples of the layout's column_step() rows.
 class PackedWeight final : public Weight {
  public:
-  PackedWeight(DType type, std::shared_ptr<const PackedLayout> layout, AlignedBuffer packed, std::vector<float> bias)
+  PackedWeight(DType type, std::shared_ptr<const PackedLayout> layout, WeightMemory packed, std::vector<float> bias)
       : Weight(type, layout->n(), layout->k(), layout->bytes() + bias.size() * sizeof(float)),
         layout_(std::move(layout)),
         packed_(std::move(packed)),
@@ -28,7 +28,7 @@ class PackedWeight final : public Weight {
 
  private:
   std::shared_ptr<const PackedLayout> layout_;
-  AlignedBuffer packed_;
+  WeightMemory packed_;
   std::vector<float> bias_;
 };
 
