@@ -35,12 +35,15 @@ std::string heads_text(const ModelRecord& model) {
 Markup model_facts(const ModelRecord& model) {
   constexpr std::uint64_t kBytesPerValue = 2;
   std::uint64_t bytes = 0;
-  for (std::size_t layer = 0; layer < model.layers; ++layer)
-    if (model.has_cache(layer)) bytes += kBytesPerValue * 2 * model.kv_heads.of(layer) * model.head_dim.of(layer);
+  for (std::size_t layer = 0; layer < model.layers; ++layer) bytes += kBytesPerValue * model.cache_values(layer);
+  const Markup states =
+      model.recurrent_bytes
+          ? fact("Recurrent states", shown_count(*model.recurrent_bytes) + " bytes a sequence, however long, in f32")
+          : Markup();
   return element("dl", {{"class", "facts"}},
                  fact("Name", model.name) + fact("Architecture", model.architecture) +
                      fact("Layers", shown_count(model.layers)) + fact("Heads", heads_text(model)) +
-                     fact("Full cache", shown_count(bytes) + " bytes a token at 16 bits") +
+                     fact("Full cache", shown_count(bytes) + " bytes a token at 16 bits") + states +
                      fact("RoPE", rope_text(model.rope)) + fact("SHA-256 of the weights", model.sha256));
 }
 

@@ -38,6 +38,11 @@ ModelRecord model_record(const ModelConfig& model, const std::string& sha256, st
                               .rotary_dim = first.rotary_dim,
                               .window = window}};
   if (const auto without = model.layers_without_cache(); !without.empty()) record.layers_without_cache = without;
+  std::vector<std::size_t> one_row;
+  for (const std::size_t layer : model.cached_layers())
+    if (model.layer[layer].attention.one_row) one_row.push_back(layer);
+  if (!one_row.empty()) record.one_row_layers = std::move(one_row);
+  if (model.has_recurrence()) record.recurrent_bytes = model.recurrent_values() * sizeof(float);
   if (model.ropes.size() > 1) record.rope.kinds = ropes_json(model.ropes);
   for (const RopeParameters& rope : model.ropes) {
     RopeAngles angles = rope_angles(rope, window);
@@ -49,7 +54,10 @@ ModelRecord model_record(const ModelConfig& model, const std::string& sha256, st
 }
 
 Json model_json(const ModelConfig& model, const std::string& sha256, std::uint64_t window) {
-  return to_json(model_record(model, sha256, window));
+  ModelRecord record = model_record(model, sha256, window);
+  record.one_row_layers.reset();  // these follow from the weights
+  record.recurrent_bytes.reset();
+  return to_json(record);
 }
 
 }  // namespace kvs::inline model

@@ -99,6 +99,8 @@ std::string to_text(const EvaluationResult& result) {
        << quality.bytes_per_token << " cache bytes per token (" << 100 * quality.bytes_ratio
        << " % of the full cache)\n  " << work_text(quality, result.times) << '\n';
   if (result.shared_bytes) text << "  besides, " << shared_bytes_text(*result.shared_bytes, result.window) << '\n';
+  if (result.model.recurrent_bytes)
+    text << "  besides, " << *result.model.recurrent_bytes << " bytes of recurrent states a sequence, however long\n";
   if (quality.loss) text << "  " << loss_text(*quality.loss) << '\n';
   for (const EngineUse& use : result.engines) {
     text << "  runs in " << use.engine << (use.flags.empty() ? "" : ": ") << use.flags << '\n';

@@ -4,6 +4,12 @@
 
 namespace kvs::inline results {
 
+std::size_t ModelRecord::cache_values(std::size_t layer) const {
+  if (!has_cache(layer)) return 0;
+  const bool one_row = one_row_layers && std::ranges::find(*one_row_layers, layer) != one_row_layers->end();
+  return (one_row ? 1 : 2) * kv_heads.of(layer) * head_dim.of(layer);
+}
+
 void ModelRecord::check(const ModelRecord& model, const JsonCursor& json) {
   constexpr std::size_t kMaxSize = 1 << 24;
   const auto check_size = [&](const char* name, std::size_t size) {

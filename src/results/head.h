@@ -36,17 +36,23 @@ struct ModelRecord {
   std::size_t layers = 0;
   LayerSizes query_heads = {}, kv_heads = {}, head_dim = {};          // of the layers with a KV cache
   std::optional<std::vector<std::size_t>> layers_without_cache = {};  // absent: every layer has a KV cache
+  std::optional<std::vector<std::size_t>> one_row_layers = {};  // whose keys and values come from one row; absent: none
+  std::optional<std::size_t> recurrent_bytes = {};  // of a sequence's recurrent states, in f32; absent: none
   Rope rope = {};
 
   static void fields(auto& model, auto&& field) {
     field("name", model.name)("sha256", model.sha256)("architecture", model.architecture)("layers", model.layers)(
         "query_heads", model.query_heads)("kv_heads", model.kv_heads)("head_dim", model.head_dim);
     field.absent_or("layers_without_cache", model.layers_without_cache);
+    field.absent_or("one_row_layers", model.one_row_layers);
+    field.absent_or("recurrent_bytes", model.recurrent_bytes);
     field("rope", model.rope);
   }
   bool has_cache(std::size_t layer) const {
     return !layers_without_cache || std::ranges::find(*layers_without_cache, layer) == layers_without_cache->end();
   }
+  /// Values of a layer's full cache per token.
+  std::size_t cache_values(std::size_t layer) const;
   /// Checks the sizes that a report multiplies.
   static void check(const ModelRecord& model, const JsonCursor& json);
 };
