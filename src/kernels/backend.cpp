@@ -76,6 +76,11 @@ void ForwardOps::scale_tokens(BackendView<float, 4> /*x*/, std::span<const float
   refuse_device("a temperature of queries");
 }
 
+void ForwardOps::sparse_up_projection(Operand /*x*/, const Weight& /*weight*/, Activation /*activation*/,
+                                      float /*deviations*/, Operand /*out*/) {
+  refuse_device("sparse activations");
+}
+
 void ForwardOps::clamped_up_projection(Operand /*x*/, const Weight& /*weight*/, const SwigluClamp& /*clamp*/,
                                        Operand /*out*/) {
   refuse_device("clamped activations");

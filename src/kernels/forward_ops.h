@@ -129,6 +129,10 @@ class ForwardOps {
   /// Like up_projection() for a gate g and up values u, with out = g' · sigmoid(alpha · g') · (u' + 1), where
   /// g' = min(g, limit) and u' = min(max(u, −limit), limit). Source: gpt-oss (2025), arXiv:2508.10925.
   virtual void clamped_up_projection(Operand x, const Weight& weight, const SwigluClamp& clamp, Operand out);
+  /// Like up_projection() for a gate g, with relu(g − (mean(g) + deviations · std(g))) in place of g; the mean and the
+  /// standard deviation are those of the row's gates, over their number. Source: Gemma 3n in Transformers 5.24.
+  virtual void sparse_up_projection(Operand x, const Weight& weight, Activation activation, float deviations,
+                                    Operand out);
   /// nll[r] = log Σ_v exp(z[r, v]) − z[r, target[r]] in nats, with z = x[r]·W[v]. The vocabulary is processed in
   /// slices. x: [row, W.columns]. Both spans are host memory with x.rows entries. A row with a negative target is
   /// skipped; its entry is 0.

@@ -87,16 +87,29 @@ enum class TensorRole : std::uint8_t {
   kMixerSkip,
   kMixerNorm,
   kMixerOutput,
+  kStreamRouter,  // these: of AltUp in a layer
+  kStreamRouterNorm,
+  kStreamPrediction,
+  kStreamCorrection,
+  kStreamScale,
+  kLaurelDown,  // these: of the map beside the attention
+  kLaurelUp,
+  kLaurelNorm,
+  kStreamIn,  // these two: AltUp's projections of the embeddings and of the last layer's streams, one for each stream
+  kStreamOut,
   kExpertGate,  // these three: of each expert
   kExpertUp,
   kExpertDown
 };
-inline constexpr std::size_t kTensorRoles = 69, kExpertRoles = 3;
+inline constexpr std::size_t kTensorRoles = static_cast<std::size_t>(TensorRole::kExpertGate), kExpertRoles = 3;
 constexpr bool is_shared(TensorRole role) noexcept {
   return role >= TensorRole::kSharedScale && role <= TensorRole::kSharedDown;
 }
 constexpr bool is_of_mixer(TensorRole role) noexcept {
   return role >= TensorRole::kMixerQuery && role <= TensorRole::kMixerOutput;
+}
+constexpr bool is_of_stream(TensorRole role) noexcept {
+  return role == TensorRole::kStreamIn || role == TensorRole::kStreamOut;
 }
 constexpr bool is_of_expert(TensorRole role) noexcept { return role >= TensorRole::kExpertGate; }
 
@@ -138,7 +151,10 @@ enum class TensorAxis : std::uint8_t {
   kMixerHeadDim,  // of a value head
   kLayerInput,    // these: ModelConfig::layer_inputs, of one layer and of all
   kLayerInputs,
-  kInputVocabulary
+  kInputVocabulary,
+  kStreams,  // these: AltUp
+  kStreamPairs,
+  kLaurel
 };
 
 /// When a tensor has a bias: never, always, or depending on a switch of the config.

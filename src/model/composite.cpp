@@ -15,6 +15,7 @@ namespace {
 // Sources: each class's configuration in Transformers 5.
 constexpr std::array kComposites{
     Composite{"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text", true, false},
+    Composite{"gemma3n", "Gemma3nForConditionalGeneration", "gemma3n_text", true},
     Composite{"gemma4", "Gemma4ForConditionalGeneration", "gemma4_text", true},
     Composite{"kimi_k25", "KimiK25ForConditionalGeneration", "deepseek_v3", false},
     Composite{"llama4", "Llama4ForConditionalGeneration", "llama4_text", false},

@@ -99,6 +99,7 @@ struct ExpertsConfig {
 /// The feed-forward block of one layer.
 struct FeedForwardConfig {
   std::size_t d_ff = 0;  // of a dense block
+  float sparsity = 0;    // share of a dense block's gates that are cut to 0 if they are normally distributed; 0: none
   ExpertsConfig experts = {};
 
   bool is_sparse() const noexcept { return experts.count > 0; }
@@ -151,6 +152,12 @@ struct LayerConfig {
   bool has_cache() const noexcept { return has_attention() && !attention.kv_layer; }
 };
 
+/// Residual streams side by side (AltUp).
+struct StreamsConfig {
+  std::size_t count = 1;
+  bool scaled = false;  // the first stream is multiplied channel by channel before it gates a layer's own input
+};
+
 /// Geometry and constants of one model, from any file format.
 struct ModelConfig {
   std::string name;          // general.name, or the folder's name
@@ -163,11 +170,14 @@ struct ModelConfig {
   Arithmetic arithmetic = {};
   std::size_t layer_inputs = 0;            // width of the input that each layer has of its own; 0: none
   std::size_t layer_input_vocabulary = 0;  // of the embeddings that it comes from
-  float logit_softcap = 0;                 // 0: none
-  float embedding_scale = 1;               // multiplies token embeddings
-  float residual_scale = 1;                // multiplies the output of each block
-  float logit_scale = 1;                   // multiplies the logits
-  bool adjacent_pairs = false;             // ggml keeps the channels of this family's RoPE chunks next to each other
+  bool layer_input_for_others = false;     // tokens beyond that vocabulary have the first token's
+  StreamsConfig streams = {};
+  std::size_t laurel_rank = 0;  // of a map beside each attention block; 0: none
+  float logit_softcap = 0;      // 0: none
+  float embedding_scale = 1;    // multiplies token embeddings
+  float residual_scale = 1;     // multiplies the output of each block
+  float logit_scale = 1;        // multiplies the logits
+  bool adjacent_pairs = false;  // ggml keeps the channels of this family's RoPE chunks next to each other
 
   std::size_t layers() const noexcept { return layer.size(); }
   /// Returns true if `tokens` tokens at distinct positions exceed the model's training length.

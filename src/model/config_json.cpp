@@ -29,7 +29,7 @@ Json layer_json(const LayerConfig& layer) {
   const auto& [query_heads, kv_heads, head_dim, window, chunk, rope, scale, softcap, clip, sinks, temperature,
                unit_norms, one_row, kv_layer, latent_attention] = layer.attention;
   const auto& [rank, query_rank, plain_dim, value_dim, index] = latent_attention;
-  const auto& [d_ff, experts] = layer.feed_forward;
+  const auto& [d_ff, sparsity, experts] = layer.feed_forward;
   const auto& [count, chosen, expert_d_ff, shared_d_ff, latent, scores, normalised, least_sum, clamp, scale_of_experts,
                groups, chosen_groups, group_scores, scaled_inputs, beside_dense] = experts;
   Json json{query_heads, kv_heads,          head_dim,           window, rope, scale, softcap,
@@ -40,6 +40,7 @@ Json layer_json(const LayerConfig& layer) {
   if (latent > 0) json.back().push_back(latent);
   if (least_sum > 0) json.back().push_back({"least_sum", least_sum});
   if (layer.has_recurrence()) json.push_back(recurrence_json(layer.recurrence));
+  if (sparsity > 0) json.push_back({"sparsity", sparsity});
   if (scaled_inputs) json.push_back("scaled_inputs");
   if (beside_dense) json.push_back("beside_dense");
   if (chunk > 0) json.push_back({"chunk", chunk});
@@ -58,8 +59,8 @@ Json layer_json(const LayerConfig& layer) {
 // The structured bindings fail to compile when a member is added that is missing here.
 Json config_json(const ModelConfig& config) {
   const auto& [name, architecture, layer, d_model, vocabulary, context, norm_epsilon, ropes, tied_head, arithmetic,
-               layer_inputs, layer_input_vocabulary, logit_softcap, embedding_scale, residual_scale, logit_scale,
-               adjacent_pairs] = config;
+               layer_inputs, layer_input_vocabulary, layer_input_for_others, streams, laurel_rank, logit_softcap,
+               embedding_scale, residual_scale, logit_scale, adjacent_pairs] = config;
   Json layers = Json::array();
   for (const LayerConfig& each : layer) layers.push_back(layer_json(each));
   Json json{{"architecture", architecture},
@@ -75,6 +76,9 @@ Json config_json(const ModelConfig& config) {
             {"scales", {embedding_scale, residual_scale, logit_scale}},
             {"adjacent_pairs", adjacent_pairs}};
   if (layer_inputs > 0) json["layer_inputs"] = {layer_inputs, layer_input_vocabulary};
+  if (layer_input_for_others) json["layer_inputs"].push_back("for_others");
+  if (streams.count > 1) json["streams"] = {streams.count, streams.scaled};
+  if (laurel_rank > 0) json["laurel_rank"] = laurel_rank;
   return json;
 }
 

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <bit>
+#include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <string>
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "model/altup.h"
 #include "model/latent_attention.h"
+#include "model/laurel.h"
 #include "model/recurrent_block.h"
 #include "model/scratch.h"
 #include "model/sparse_block.h"
@@ -41,6 +45,10 @@ BackendView<float, 2> as_rows(const ResidualStream& hidden) {
   return rows.reshape<2>({rows.extent(0) * rows.extent(1), rows.extent(2)});
 }
 
+float normal_quantile(float share) {
+  return static_cast<float>(boost::math::quantile(boost::math::normal(), double{share}));
+}
+
 }  // namespace
 
 struct Decoder::ForwardPass {
@@ -59,9 +67,12 @@ struct Decoder::ForwardPass {
         routed(backend),
         sparse(backend),
         recurrent(backend),
-        latent(backend) {}
+        latent(backend),
+        altup(weights),
+        laurel(backend) {}
 
   void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache);
+  void run_layer(ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
   void mix(ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache);
   void attend(ResidualStream& hidden, std::size_t layer, const Operand& x, StateHook* hook, Cache* cache);
   void attend_fused(const ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended);
@@ -103,6 +114,8 @@ struct Decoder::ForwardPass {
   SparseBlock sparse;
   RecurrentBlock recurrent;
   LatentAttention latent;
+  AltUp altup;
+  Laurel laurel;
 };
 
 /// Computes the input of a block or the head from the residual stream; without a norm, the rows themselves.
@@ -316,7 +329,10 @@ void Decoder::ForwardPass::mix(ResidualStream& hidden, std::size_t layer, StateH
     recurrent.add(x, hidden.members(), weights.recurrence, blocks.recurrence, config.norm_epsilon, {state, moves},
                   residual);
   }
+  const bool beside = weights.laurel.down != nullptr;
+  if (beside) laurel.add(x, weights.laurel, config.norm_epsilon, residual);
   if (blocks.has_attention()) attend(hidden, layer, x, hook, cache);
+  if (beside) backend.scale(residual, 1 / std::numbers::sqrt2_v<float>);
 }
 
 /// @param x  the block's input; scratch afterwards
@@ -376,7 +392,11 @@ void Decoder::ForwardPass::feed_forward(const ResidualStream& hidden, std::size_
       continue;
     }
     const Operand activated = mixed.operand(count, block.d_ff);
-    backend.up_projection(x, *weights.mlp.gate_up, arithmetic.activation, activated);
+    if (block.sparsity > 0)
+      backend.sparse_up_projection(x, *weights.mlp.gate_up, arithmetic.activation, normal_quantile(block.sparsity),
+                                   activated);
+    else
+      backend.up_projection(x, *weights.mlp.gate_up, arithmetic.activation, activated);
     add_to_residual(activated, *weights.mlp.down, weights.feed_forward_output_norm, slab);
   }
 }
@@ -401,7 +421,8 @@ void Decoder::ForwardPass::feed_forward_beside(const BackendView<float, 2>& slab
   backend.rms_norm_add(sum, weights.feed_forward_output_norm.gain.view(), config.norm_epsilon, slab);
 }
 
-/// residual += norm(W (activation(gate residual) ⊙ the layer's own input)).
+/// residual += norm(W (activation(gate residual) ⊙ the layer's own input)). With streams side by side, all but the
+/// first grow by it.
 void Decoder::ForwardPass::add_layer_input(const ResidualStream& hidden, std::size_t layer) {
   const LayerInputWeights& weights = model.layer(layer).input;
   const BackendView<float, 2> residual = as_rows(hidden);
@@ -413,7 +434,11 @@ void Decoder::ForwardPass::add_layer_input(const ResidualStream& hidden, std::si
     backend.narrow(rows, x);
     backend.up_projection(x, *weights.gate, config.arithmetic.activation, activated);
     backend.multiply(hidden.layer_inputs->view().slice(layer), activated);
-    add_to_residual(activated, *weights.output, weights.norm, rows);
+    if (hidden.others.empty()) add_to_residual(activated, *weights.output, weights.norm, rows);
+    for (const BackendTensor<float, 3>& other : hidden.others) {
+      const BackendView<float, 2> stream = other.view().reshape<2>(residual.shape());
+      add_to_residual(activated, *weights.output, weights.norm, row_range(stream, first, rows.extent(0)));
+    }
   }
 }
 
@@ -438,6 +463,16 @@ void Decoder::ForwardPass::check_finite(const BackendView<float, 2>& kept, std::
               "found NaN or infinity in the residual stream after this layer, expected finite activations");
 }
 
+void Decoder::ForwardPass::run_layer(ResidualStream& hidden, std::size_t layer, StateHook* hook, Cache* cache) {
+  const bool streams = !hidden.others.empty();
+  if (streams) altup.predict(hidden, model.layer(layer).streams);
+  mix(hidden, layer, hook, cache);
+  feed_forward(hidden, layer);
+  if (streams) altup.correct(hidden, model.layer(layer).streams);
+  if (hidden.layer_inputs != nullptr) add_layer_input(hidden, layer);
+  if (const float scale = model.layer(layer).scale; scale != 1) backend.scale(as_rows(hidden), scale);
+}
+
 /// Results are checked once, at the end: a download after every layer would leave a GPU idle.
 void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook, Cache* cache) {
   const std::size_t first = hidden.next_layer, members = hidden.members();
@@ -452,10 +487,7 @@ void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_laye
   try {
     for (; hidden.next_layer < last_layer; ++hidden.next_layer) {
       check_interrupt();
-      mix(hidden, hidden.next_layer, hook, cache);
-      feed_forward(hidden, hidden.next_layer);
-      if (hidden.layer_inputs != nullptr) add_layer_input(hidden, hidden.next_layer);
-      if (const float scale = model.layer(hidden.next_layer).scale; scale != 1) backend.scale(as_rows(hidden), scale);
+      run_layer(hidden, hidden.next_layer, hook, cache);
       keep_last_rows(hidden, row_range(kept, (hidden.next_layer - first) * members, members));
     }
   } catch (const Error& error) {
@@ -464,6 +496,7 @@ void Decoder::ForwardPass::advance(ResidualStream& hidden, std::size_t last_laye
     throw;
   }
   check();
+  if (!hidden.others.empty() && last_layer == config.layers()) altup.end(hidden);
 }
 
 Decoder::Decoder(const Model& model) : model_(&model), pass_(std::make_unique<ForwardPass>(model)) {}
@@ -477,16 +510,18 @@ ResidualStream Decoder::embed(std::span<const std::int32_t> tokens, std::size_t 
                         .positions = positions == 0 ? first_position + tokens.size() : positions};
   model_->embed(tokens, hidden.rows.view().slice(0));
   hidden.layer_inputs = model_->layer_inputs(tokens, hidden.rows.view().slice(0));
+  if (model_->config().streams.count > 1) pass_->altup.begin(hidden);
   return hidden;
 }
 
 namespace {
 
-BackendTensor<float, 4> repeated(Backend& backend, const BackendTensor<float, 4>& states, std::size_t members) {
+template <std::size_t Rank>
+BackendTensor<float, Rank> repeated(Backend& backend, const BackendTensor<float, Rank>& states, std::size_t members) {
   if (states.view().empty()) return {};
-  std::array<std::size_t, 4> shape = states.view().shape();
+  std::array<std::size_t, Rank> shape = states.view().shape();
   shape[0] = members;
-  BackendTensor<float, 4> all(backend, shape);
+  BackendTensor<float, Rank> all(backend, shape);
   for (std::size_t member = 0; member < members; ++member)
     backend.copy(all.view().slice(member).data(), states.view().data(), states.bytes());
   return all;
@@ -519,6 +554,7 @@ ResidualStream Decoder::repeat(const ResidualStream& hidden, std::size_t members
       chosen.insert(chosen.end(), hidden.chosen->begin(), hidden.chosen->end());
     batch.chosen = std::make_shared<const std::vector<std::int32_t>>(std::move(chosen));
   }
+  for (const BackendTensor<float, 3>& other : hidden.others) batch.others.push_back(repeated(backend, other, members));
   for (const auto& [layer, states] : hidden.shared)
     batch.shared[layer] = members == 1 ? states : repeated(backend, *states, members);
   return batch;

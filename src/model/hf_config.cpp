@@ -126,15 +126,28 @@ AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row,
   return attention;
 }
 
+/// Reads the widths of dense blocks: one for all layers, or one for each.
+std::vector<std::size_t> dense_widths(const JsonCursor& root, const ConfigKeys& keys, std::size_t layers) {
+  if (!root.has(keys.d_ff) || !root.at(keys.d_ff).value().is_array())
+    return std::vector<std::size_t>(layers, hf_count(root, keys.d_ff, kMaxWidth, keys.d_ff_default));
+  const JsonCursor list = root.at(keys.d_ff);
+  if (list.array_size() != layers) list.fail("a number, or one for each of " + std::to_string(layers) + " layers");
+  std::vector<std::size_t> widths;
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    widths.push_back(static_cast<std::size_t>(list.at(layer).integer(1, static_cast<std::int64_t>(kMaxWidth))));
+  return widths;
+}
+
 void parse_feed_forward(const JsonCursor& root, const Architecture& row, std::vector<LayerConfig>& layers) {
   ExpertLayers all;
   if (row.experts != nullptr && row.experts->read != nullptr) all = row.experts->read(root, layers.size());
   all.sparse.resize(layers.size());
   const std::string_view width = row.keys.d_ff;
   const bool dense = std::ranges::find(all.sparse, false) != all.sparse.end();
-  const std::size_t d_ff = dense || root.has(width) ? hf_count(root, width, kMaxWidth, row.keys.d_ff_default) : 0;
+  const std::vector<std::size_t> d_ff =
+      dense || root.has(width) ? dense_widths(root, row.keys, layers.size()) : std::vector<std::size_t>(layers.size());
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    layers[layer].feed_forward.d_ff = d_ff;
+    layers[layer].feed_forward.d_ff = d_ff[layer];
     if (!all.sparse[layer]) continue;
     layers[layer].feed_forward.experts = all.experts;
     if (!all.chosen.empty()) layers[layer].feed_forward.experts.chosen = all.chosen[layer];

@@ -12,6 +12,7 @@ LayerInputs::LayerInputs(const ModelTensors& tensors, const ModelConfig& config,
       layers_(config.layers()),
       width_(config.layer_inputs),
       epsilon_(config.norm_epsilon),
+      first_for_others_(config.layer_input_for_others),
       table_(tensors.rows(TensorRole::kInputEmbedding)),
       gain_(backend, {config.layer_inputs}) {
   const TensorRows rows = tensors.rows(TensorRole::kInputProjection);
@@ -45,7 +46,8 @@ std::shared_ptr<const BackendTensor<float, 3>> LayerInputs::of(std::span<const s
 std::vector<float> LayerInputs::looked_up(std::span<const std::int32_t> tokens) const {
   std::vector<float> rows(tokens.size() * layers_ * width_);
   for (std::size_t token = 0; token < tokens.size(); ++token) {
-    const std::int32_t id = tokens[token];
+    const bool beyond = first_for_others_ && static_cast<std::size_t>(tokens[token]) >= table_.rows();
+    const std::int32_t id = beyond ? 0 : tokens[token];
     if (id < 0 || static_cast<std::size_t>(id) >= table_.rows())
       throw Error(ErrorCode::kInput, "token " + std::to_string(token),
                   "found id " + std::to_string(id) + ", expected one below the " + std::to_string(table_.rows()) +

@@ -30,6 +30,7 @@ class LayerInputs {
   Backend* backend_;
   std::size_t layers_, width_;
   float epsilon_;
+  bool first_for_others_;               // tokens beyond the table have the first row
   TensorRows table_;                    // [vocabulary, layers · width]
   std::unique_ptr<Weight> projection_;  // [layers · width, d_model]
   BackendTensor<float, 1> gain_;        // [width]

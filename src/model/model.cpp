@@ -236,6 +236,41 @@ RecurrenceWeights make_recurrence(const Making& making, RecurrenceConfig::Kind k
   return weights;
 }
 
+/// Returns the values of a small matrix, row by row.
+std::vector<float> matrix_of(const Making& making, TensorRole role) {
+  const TensorRows rows = making.tensors.rows(role, making.layer);
+  std::vector<float> values(rows.rows() * rows.columns());
+  rows.read(0, rows.rows(), values);
+  return values;
+}
+
+StreamWeights make_streams(const Making& making) {
+  using enum TensorRole;
+  StreamWeights weights;
+  weights.router = make_fused(making, std::array{kStreamRouter});
+  weights.router_norm = make_norm(making, kStreamRouterNorm, 1 / static_cast<float>(weights.router->columns()));
+  weights.prediction = matrix_of(making, kStreamPrediction);
+  weights.correction = matrix_of(making, kStreamCorrection);
+  return weights;
+}
+
+/// Makes a weight whose columns are multiplied by `factors`.
+std::unique_ptr<Weight> make_scaled(const Making& making, TensorRole role, const std::vector<float>& factors) {
+  const TensorRows rows = making.tensors.rows(role, making.layer);
+  const auto read = [&](std::size_t first, std::size_t count, std::span<float> out) {
+    rows.read(first, count, out);
+    for (std::size_t at = 0; at < out.size(); ++at) out[at] *= factors[at % factors.size()];
+  };
+  return making.backend.make_weight({.rows = rows.rows(), .columns = rows.columns(), .read = read, .bias = {}});
+}
+
+LayerInputWeights make_layer_input(const Making& making) {
+  using enum TensorRole;
+  const std::vector<float> scale = vector_of(making, kStreamScale);
+  return {scale.empty() ? make_fused(making, std::array{kInputGate}) : make_scaled(making, kInputGate, scale),
+          make_fused(making, std::array{kInputOutput}), make_norm(making, kInputOutputNorm)};
+}
+
 LayerWeights make_layer(const Making& making, const LayerConfig& blocks) {
   using enum TensorRole;
   LayerWeights weights;
@@ -262,9 +297,11 @@ LayerWeights make_layer(const Making& making, const LayerConfig& blocks) {
   if (blocks.has_recurrence()) weights.recurrence = make_recurrence(making, blocks.recurrence.kind);
   if (making.tensors.experts(making.layer) > 0) weights.sparse = make_experts(making);
   if (making.tensors.has(kDown, making.layer)) weights.mlp = make_mlp(making, kGate, kUp, kDown);
-  if (making.tensors.has(kInputGate, making.layer))
-    weights.input = {make_fused(making, std::array{kInputGate}), make_fused(making, std::array{kInputOutput}),
-                     norm(kInputOutputNorm)};
+  if (making.tensors.has(kInputGate, making.layer)) weights.input = make_layer_input(making);
+  if (making.tensors.has(kStreamRouter, making.layer)) weights.streams = make_streams(making);
+  if (making.tensors.has(kLaurelDown, making.layer))
+    weights.laurel = {make_fused(making, std::array{kLaurelDown}), make_fused(making, std::array{kLaurelUp}),
+                      norm(kLaurelNorm)};
   if (const std::vector<float> scale = vector_of(making, kLayerScale); !scale.empty()) weights.scale = scale.front();
   return weights;
 }
@@ -300,7 +337,7 @@ std::size_t LayerWeights::bytes() const noexcept {
   return attention_norm.bytes() + feed_forward_norm.bytes() + query_norm.bytes() + key_norm.bytes() +
          turned_norm.bytes() + sinks.bytes() + attention_output_norm.bytes() + feed_forward_output_norm.bytes() +
          bytes_of(qkv) + bytes_of(output) + bytes_of(output_gate) + value_norm.bytes() + recurrence.bytes() +
-         latent.bytes() + mlp.bytes() + sparse.bytes() + input.bytes();
+         latent.bytes() + mlp.bytes() + sparse.bytes() + input.bytes() + streams.bytes() + laurel.bytes();
 }
 
 std::size_t TokenIndexWeights::bytes() const noexcept {
@@ -410,6 +447,11 @@ Model::Model(const ModelSource& source, Backend& backend, const std::function<vo
         {.rows = embedding_->table.rows, .columns = embedding_->table.columns, .read = read, .bias = bias});
   } else {
     head_ = make_fused({.backend = backend, .tensors = tensors}, std::array{TensorRole::kHead});
+  }
+  for (std::size_t stream = 0; stream + 1 < config_.streams.count; ++stream) {
+    const Making making{.backend = backend, .tensors = tensors};
+    streams_.in.push_back(make_fused(making, std::array{TensorRole::kStreamIn}, 1, stream));
+    streams_.out.push_back(make_fused(making, std::array{TensorRole::kStreamOut}, 1, stream));
   }
   if (config_.layer_inputs > 0) layer_inputs_ = std::make_unique<LayerInputs>(tensors, config_, backend);
   const std::size_t room = budget == 0 ? room_for_weights(backend) : budget - std::min(budget, head_->bytes());

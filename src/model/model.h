@@ -94,6 +94,29 @@ struct LatentWeights {
   std::size_t bytes() const noexcept;
 };
 
+/// AltUp in one layer, with small matrices in host memory.
+struct StreamWeights {
+  NormWeights router_norm;         // gain of the router's input, divided by d_model
+  std::unique_ptr<Weight> router;  // [stream, d_model]
+  std::vector<float> prediction;   // [stream · stream, stream]
+  std::vector<float> correction;   // [stream, stream]
+
+  std::size_t bytes() const noexcept { return router == nullptr ? 0 : router->bytes() + router_norm.bytes(); }
+};
+
+/// AltUp's projections of each stream but the first: from the embeddings, and to the mean of the last layer's streams.
+struct StreamProjections {
+  std::vector<std::unique_ptr<Weight>> in, out;  // [d_model, d_model]
+};
+
+/// The map of low rank beside an attention block.
+struct LaurelWeights {
+  std::unique_ptr<Weight> down, up;  // [rank, d_model], [d_model, rank]
+  NormWeights norm;                  // of the output, [d_model]
+
+  std::size_t bytes() const noexcept { return down == nullptr ? 0 : down->bytes() + up->bytes() + norm.bytes(); }
+};
+
 /// What adds a layer's own input to the residual stream (ModelConfig::layer_inputs).
 struct LayerInputWeights {
   std::unique_ptr<Weight> gate;    // [width, d_model]
@@ -118,6 +141,8 @@ struct LayerWeights {
   MlpWeights mlp;                 // of a dense block
   ExpertWeights sparse;           // of a sparse block
   LayerInputWeights input;        // nothing: the layer has no input of its own
+  StreamWeights streams;          // nothing: the model has one residual stream
+  LaurelWeights laurel;           // nothing: no map beside the attention
   float scale = 1;                // multiplies the residual stream after the layer
 
   std::size_t bytes() const noexcept;  // backend memory held
@@ -193,6 +218,7 @@ class Model {
   const WeightPlacement& placement() const noexcept;
   const Weight& head() const noexcept { return *head_; }
   const NormWeights& final_norm() const noexcept { return final_norm_; }
+  const StreamProjections& stream_projections() const noexcept { return streams_; }
   /// Returns cos and sin of `layer` in documents of `tokens` tokens, for at least their positions (rope_angles() says
   /// what depends on the length). The views are valid until a call for the same kind of layer with more tokens or other
   /// angles.
@@ -218,6 +244,7 @@ class Model {
   std::unique_ptr<LayerStore> layers_;
   std::unique_ptr<Weight> head_;
   NormWeights final_norm_;
+  StreamProjections streams_;
   struct Embedding;
   std::unique_ptr<Embedding> embedding_;
   std::unique_ptr<LayerInputs> layer_inputs_;  // nullptr: the model has none

@@ -177,6 +177,8 @@ bool ModelTensors::needed(const TensorSpec& spec, std::size_t layer, const Parse
     case TensorRole::kLatentKey:
     case TensorRole::kLatentValue:  // GGUF: two tensors of heads, or in old files one
       return format_ == ModelFormat::kHuggingFace || spec.hf.empty() != holds_joined_heads(*archive_, layer);
+    case TensorRole::kStreamScale:
+      return parsed.config.streams.scaled;
     case TensorRole::kMixerNorm:
       return parsed.config.layer[layer].recurrence.norm_channels > 0;
     case TensorRole::kRouterBias:
@@ -197,7 +199,9 @@ void ModelTensors::find_all(std::span<const TensorSpec> table, std::size_t layer
     std::size_t end = begin + 1;
     while (end < table.size() && name_in(table[end], format_) == name_in(table[begin], format_)) ++end;
     const TensorSpec& spec = table[begin];
-    if (is_of_expert(spec.role)) {
+    if (is_of_stream(spec.role)) {
+      if (layer == 0) find_streams(spec, parsed, missing);
+    } else if (is_of_expert(spec.role)) {
       find_experts(table.subspan(begin, end - begin), layer, parsed, missing);
     } else if (holds_each(spec.hf)) {
       if (needed(spec, layer, parsed)) find_heads(spec, layer, parsed, missing);
@@ -339,6 +343,17 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
   }
 }
 
+/// Finds a projection for each stream but the first.
+void ModelTensors::find_streams(const TensorSpec& spec, const ParsedConfig& parsed, Missing& missing) {
+  std::vector<Found>& found = streams_[spec.role];
+  for (std::size_t stream = 0; stream + 1 < parsed.config.streams.count; ++stream) {
+    const std::vector<std::string> names = file_names(parsed, spec, format_, stream);
+    const StoredTensor* const weight = find_checked({&spec, 1}, names, false, false, 0, parsed);
+    if (weight == nullptr) missing.names.push_back(names.front());
+    found.push_back({.weight = weight, .bias = nullptr, .part = part_of({&spec, 1}, 0, 0, parsed)});
+  }
+}
+
 /// Finds a vector of each head; in GGUF they are the rows of one matrix.
 void ModelTensors::find_heads(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed, Missing& missing) {
   const AttentionConfig& attention = parsed.config.layer[layer].attention;
@@ -385,6 +400,7 @@ void ModelTensors::note_unused(ParsedConfig& parsed) const {
 }
 
 const ModelTensors::Found& ModelTensors::found(TensorRole role, std::size_t layer, std::size_t expert) const {
+  if (is_of_stream(role)) return streams_.at(role).at(expert);
   const Layer& tensors = layers_.at(layer);
   const auto index = static_cast<std::size_t>(role);
   return is_of_expert(role) ? tensors.experts.at(expert)[index - kFirstExpertRole] : tensors.tensors[index];

@@ -79,7 +79,7 @@ class ModelTensors {
   ModelTensors(const TensorArchive& archive, ModelFormat format, ParsedConfig& parsed);
 
   /// layer: 0 for tensors that do not belong to a layer.
-  /// expert: 0 for tensors that are not an expert's.
+  /// expert: 0 for tensors that are not an expert's; the stream's number, from 0, for AltUp's projections.
   TensorRows rows(TensorRole role, std::size_t layer = 0, std::size_t expert = 0) const;
   /// Name in the file.
   const std::string& name(TensorRole role, std::size_t layer = 0, std::size_t expert = 0) const {
@@ -126,6 +126,7 @@ class ModelTensors {
   void find_all(std::span<const TensorSpec> table, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   void find(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   void find_experts(Parts parts, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
+  void find_streams(const TensorSpec& spec, const ParsedConfig& parsed, Missing& missing);
   void find_heads(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed, Missing& missing);
   RowPart part_of(Parts parts, std::size_t index, std::size_t layer, const ParsedConfig& parsed) const;
   const StoredTensor* find_checked(Parts parts, std::span<const std::string> names, bool bias, bool stacked,
@@ -142,8 +143,9 @@ class ModelTensors {
   Interleaving index_interleaving_;      // of the index of tokens
   std::map<TensorRole, float> factors_;  // ParsedConfig
   ExpertTable expert_table_;
-  bool joined_inputs_;         // RecurrenceRules::gguf_joined
-  std::vector<Layer> layers_;  // tensors that do not belong to a layer are in layer 0
+  bool joined_inputs_;                                     // RecurrenceRules::gguf_joined
+  std::map<TensorRole, std::vector<Found>> streams_ = {};  // AltUp's projections: [stream]
+  std::vector<Layer> layers_;                              // tensors that do not belong to a layer are in layer 0
   std::vector<std::string> names_;
   std::vector<std::vector<std::uint64_t>> shapes_;                         // [name]
   std::map<const StoredTensor*, std::unique_ptr<StoredMatrix>> matrices_;  // by the tensor of their values

@@ -98,6 +98,12 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
       return {config.layer_inputs * config.layers(), "hidden_size_per_layer_input x num_hidden_layers"};
     case TensorAxis::kInputVocabulary:
       return {config.layer_input_vocabulary, "vocab_size_per_layer_input"};
+    case TensorAxis::kStreams:
+      return {config.streams.count, "altup_num_inputs"};
+    case TensorAxis::kStreamPairs:
+      return {config.streams.count * config.streams.count, "altup_num_inputs x altup_num_inputs"};
+    case TensorAxis::kLaurel:
+      return {config.laurel_rank, "laurel_rank"};
     case TensorAxis::kNone:
       break;
   }

@@ -214,6 +214,37 @@ double activated(double x, Activation activation) {
   return 0;
 }
 
+TEST_P(Rows, SparseUpProjectionCutsGatesBelowTheRowsQuantile) {
+  const std::size_t rows = 3, dim = 8, width = 20;
+  const auto x = rounded(random_values(rows * dim, 1), GetParam());
+  const auto weights = rounded(random_values(2 * width * dim, 2), GetParam());
+  WeightSource source{2 * width, dim, {}, {}};
+  source.read = [&](std::size_t first, std::size_t count, std::span<float> out) {
+    std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(first * dim), count * dim, out.begin());
+  };
+  const auto weight = backend_->make_weight(source);
+  const OwnedOperand in(*backend_, x, rows, dim), out(*backend_, rows, width);
+  for (const float deviations : {-0.5F, 0.0F, 1.25F}) {
+    backend_->sparse_up_projection(in, *weight, Activation::kGeluTanh, deviations, out);
+    const auto values = out.values();
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::vector<double> products(2 * width);
+      for (std::size_t n = 0; n < products.size(); ++n)
+        for (std::size_t c = 0; c < dim; ++c)
+          products[n] += static_cast<double>(x[row * dim + c]) * static_cast<double>(weights[n * dim + c]);
+      double mean = 0, variance = 0;
+      for (std::size_t n = 0; n < width; ++n) mean += products[n] / width;
+      for (std::size_t n = 0; n < width; ++n) variance += (products[n] - mean) * (products[n] - mean) / width;
+      const double least = mean + static_cast<double>(deviations) * std::sqrt(variance);
+      for (std::size_t i = 0; i < width; ++i) {
+        const double exact = activated(std::max(products[i] - least, 0.0), Activation::kGeluTanh) * products[width + i];
+        ASSERT_NEAR(static_cast<double>(values[row * width + i]), exact, 2e-5 + std::abs(exact) * half_step(GetParam()))
+            << deviations << " " << row << " " << i;
+      }
+    }
+  }
+}
+
 constexpr Activation kActivations[] = {Activation::kSilu,        Activation::kGeluTanh, Activation::kGeluErf,
                                        Activation::kGeluSigmoid, Activation::kRelu,     Activation::kReluSquared};
 

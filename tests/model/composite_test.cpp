@@ -127,7 +127,8 @@ TEST_F(Composites, AreRefusedByName) {
   config_["model_type"] = "llava";
   expect_refused(
       ErrorCode::kUnsupported,
-      "/model_type: found \"llava\" with a text_config, supported are: gemma3, gemma4, kimi_k25, llama4, mistral3, "
+      "/model_type: found \"llava\" with a text_config, supported are: gemma3, gemma3n, gemma4, kimi_k25, llama4, "
+      "mistral3, "
       "qwen3_5, qwen3_5_moe, qwen3_vl, qwen3_vl_moe");
   config_.erase("model_type");
   config_["architectures"][0] = "LlavaForConditionalGeneration";

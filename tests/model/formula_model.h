@@ -15,17 +15,17 @@ namespace kvs::test {
 
 /// The weights of tests/parity/combinations.py: f32 values in (−1, 1) from splitmix64 of FNV-1a of the tensor's name
 /// plus the index, its top 24 bits; scaled for matrices, around 1 for norms' gains (around 0 for Gemma 2 and 3, which
-/// add the 1; around 0.5 for queries and keys of Gemma 4, which does not scale scores).
+/// add the 1; around 0.5 for queries and keys of Gemma 3n and 4, which do not scale scores).
 inline std::vector<float> formula_weights(std::string_view name, const std::vector<std::uint64_t>& shape,
                                           std::string_view model_type) {
   std::uint64_t seed = 0xcbf29ce484222325U, count = 1;
   for (const char byte : name) seed = (seed ^ static_cast<std::uint8_t>(byte)) * 0x100000001b3U;
   for (const std::uint64_t extent : shape) count *= extent;
+  const bool unscaled = model_type.starts_with("gemma3n") || model_type.starts_with("gemma4");
   const bool gain = name.find("norm") != std::string_view::npos && !name.ends_with("bias") &&
-                    (!model_type.starts_with("gemma") || model_type.starts_with("gemma4"));
+                    (!model_type.starts_with("gemma") || unscaled);
   const auto scale = shape.size() == 2 ? static_cast<float>(2.0 / std::sqrt(static_cast<double>(shape[1]))) : 0.25F;
-  const bool half =
-      model_type.starts_with("gemma4") && (name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight"));
+  const bool half = unscaled && (name.ends_with("q_norm.weight") || name.ends_with("k_norm.weight"));
   std::vector<float> values(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint64_t z = seed + (i + 1) * 0x9e3779b97f4a7c15U;

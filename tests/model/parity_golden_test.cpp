@@ -189,7 +189,7 @@ const auto kArchitectures = testing::Values(
     "hunyuan_v1_moe", "gpt_oss", "phi_tied", "ernie4_5_moe", "gemma3_composite", "gemma4_shared", "gemma4_one_row",
     "gemma4_experts", "qwen3_vl", "mixtral", "qwen2_moe", "qwen3_moe", "qwen3_next", "qwen3_5", "qwen3_5_moe", "lfm2",
     "lfm2_moe", "granitemoehybrid", "nemotron_h", "falcon_h1", "llama4", "deepseek_v2", "deepseek_v3", "deepseek_v32",
-    "glm_moe_dsa", "glm4_moe_lite", "mistral4");
+    "glm_moe_dsa", "glm4_moe_lite", "mistral4", "gemma3n");
 const auto kName = [](const auto& name) { return std::string(name.param); };
 INSTANTIATE_TEST_SUITE_P(Architectures, ParityGolden, kArchitectures, kName);
 INSTANTIATE_TEST_SUITE_P(Architectures, Passes, kArchitectures, kName);

@@ -60,6 +60,12 @@ GEMMA4 = {"head_dim": 16, "global_head_dim": 24, "sliding_window": WINDOW, "num_
               "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
               "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}}
 GEMMA4_ONE_ROW = {"attention_k_eq_v": True, "num_global_key_value_heads": 1}
+GEMMA3N = {"head_dim": 16, "sliding_window": WINDOW, "num_hidden_layers": 4, "intermediate_size": [56, 40, 56, 48],
+           "hidden_activation": "gelu_pytorch_tanh", "vocab_size_per_layer_input": VOCABULARY - 30,
+           "hidden_size_per_layer_input": 8, "laurel_rank": 6, "altup_num_inputs": 3, "num_kv_shared_layers": 2,
+           "activation_sparsity_pattern": [0.95, 0.0, 0.5, 0.0],
+           "layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+           **gemma3_rope(DEFAULT)}
 NEOX = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": None, "hidden_act": "gelu",
         "layer_norm_eps": 1e-5}
 
@@ -267,6 +273,7 @@ COMBINATIONS = {
     "falcon_h1_default": ("falcon_h1", {**FALCON, **rope(DEFAULT)}, None),
     "falcon_h1_plain": ("falcon_h1", {**FALCON, "mamba_rms_norm": False, **rope(DEFAULT)}, "falcon-h1"),
     "falcon_h1_last_norm": ("falcon_h1", {**FALCON, "mamba_norm_before_gate": False, **rope(DEFAULT)}, "falcon-h1"),
+    "gemma3n_default": ("gemma3n_text", GEMMA3N, None),
     "llama4_default": ("llama4_text", {**LLAMA4, **rope(LLAMA3, 5e5)}, None),
     "deepseek_v2_groups": ("deepseek_v2", {**LATENT, "q_lora_rank": None, "topk_method": "group_limited_greedy",
                                            "first_k_dense_replace": 1, **rope(YARN_MSCALE)}, None),
@@ -323,7 +330,7 @@ GOLDEN = {"olmoe": "olmoe_clip", "phi_qk_layernorm": "phi_qk_layernorm", "stable
           "deepseek_v32": "deepseek_v32_index", "glm_moe_dsa": "glm_moe_dsa_shared",
           "glm4_moe_lite": "glm4_moe_lite_halves", "mistral4": "mistral4_default",
           "phi_tied": "phi_tied", "ernie4_5_moe": "ernie4_5_moe_bias",
-          "llama4": "llama4_default"}
+          "llama4": "llama4_default", "gemma3n": "gemma3n_default"}
 
 
 def formula(name, shape, kind):
@@ -340,11 +347,12 @@ def formula(name, shape, kind):
     values = (z >> np.uint64(40)).astype(np.float32) * np.float32(2.0 ** -23) - np.float32(1)
     if len(shape) == 2:  # about unit gain: uniform values have variance 1/3
         return (values * np.float32(2.0 / np.sqrt(np.float64(shape[1])))).reshape(shape)
-    less_one = kind.startswith("gemma") and not kind.startswith("gemma4")  # Gemma 2 and 3 add the 1 themselves
+    unscaled = kind.startswith(("gemma3n", "gemma4"))
+    less_one = kind.startswith("gemma") and not unscaled  # Gemma 2 and 3 add the 1 themselves
     if "norm" in name and not name.endswith("bias") and not less_one:
         gain = np.float32(1) + np.float32(0.25) * values
-        # Gemma 4 does not scale scores: gains around 1 would make them so large that rounding decides.
-        half = kind.startswith("gemma4") and name.endswith(("q_norm.weight", "k_norm.weight"))
+        # Gemma 3n and 4 do not scale scores: gains around 1 would make them so large that rounding decides.
+        half = unscaled and name.endswith(("q_norm.weight", "k_norm.weight"))
         return np.float32(0.5) * gain if half else gain
     return (np.float32(0.25) * values).reshape(shape)
 
@@ -487,7 +495,7 @@ def run(model, ids):
         keys.append(tuple(in_halves(each.transpose(1, 2), each) for each in (k, post)))
         return rotated
 
-    calls, by_one = [], model.config.model_type == "gemma4_text"
+    calls, by_one = [], model.config.model_type in ("gemma3n_text", "gemma4_text")
     scout = model.config.model_type == "llama4_text"
     complex_rope = getattr(module, "apply_rotary_emb", None)  # of states [member, token, head, channel]
     if scout:

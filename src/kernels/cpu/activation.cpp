@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -35,19 +36,43 @@ void limit_rows(BackendView<float, 2> x, const SwigluClamp& clamp, int threads) 
   }
 }
 
+/// Cuts the gates of rows [gate | up].
+void cut_rows(BackendView<float, 2> x, float deviations, int threads) {
+  const std::size_t rows = x.extent(0), width = x.extent(1) / 2;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (std::size_t row = 0; row < rows; ++row) {
+    float* const gate = x.data() + row * 2 * width;
+    double sum = 0, squares = 0;
+    for (std::size_t i = 0; i < width; ++i) sum += double{gate[i]};
+    const double mean = sum / static_cast<double>(width);
+    for (std::size_t i = 0; i < width; ++i) squares += (double{gate[i]} - mean) * (double{gate[i]} - mean);
+    const auto least = static_cast<float>(mean + double{deviations} * std::sqrt(squares / static_cast<double>(width)));
+    for (std::size_t i = 0; i < width; ++i) gate[i] = std::max(gate[i] - least, 0.0F);
+  }
+}
+
 }  // namespace
 
 void CpuBackend::up_projection(Operand x, const Weight& weight, Activation activation, Operand out) {
-  project_up(x, weight, activation, {}, out);
+  project_up(x, weight, activation, nullptr, out);
 }
 
 void CpuBackend::clamped_up_projection(Operand x, const Weight& weight, const SwigluClamp& clamp, Operand out) {
   cpu::require(clamp.limit > 0 && clamp.alpha > 0 && weight.rows() == 2 * out.columns, "clamped_up_projection",
                "a limit, an alpha, and a gate");
-  project_up(x, weight, Activation::kGeluSigmoid, clamp, out);
+  project_up(
+      x, weight, Activation::kGeluSigmoid,
+      [&](const BackendView<float, 2>& rows) { limit_rows(rows, clamp, threads_); }, out);
 }
 
-void CpuBackend::project_up(Operand x, const Weight& weight, Activation activation, const SwigluClamp& clamp,
+void CpuBackend::sparse_up_projection(Operand x, const Weight& weight, Activation activation, float deviations,
+                                      Operand out) {
+  cpu::require(weight.rows() == 2 * out.columns, "sparse_up_projection", "a gate");
+  project_up(
+      x, weight, activation, [&](const BackendView<float, 2>& rows) { cut_rows(rows, deviations, threads_); }, out);
+}
+
+void CpuBackend::project_up(Operand x, const Weight& weight, Activation activation, const ChangeRows& change,
                             Operand out) {
   constexpr std::size_t kSlabRows = 2048;  // bounds the product's memory
   const std::size_t width = weight.rows(), columns = out.columns;
@@ -62,7 +87,7 @@ void CpuBackend::project_up(Operand x, const Weight& weight, Activation activati
     const BackendView<float, 2> projected(std::span(static_cast<float*>(projected_.data()), rows * width),
                                           {rows, width});
     linear({at(x), rows, x.columns}, weight, projected, false);
-    if (clamp.limit > 0) limit_rows(projected, clamp, threads_);
+    if (change) change(projected);
     activate_rows(projected, activation, {at(out), rows, columns}, compute_type() == DType::kBF16, threads_);
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -65,6 +66,8 @@ class CpuBackend final : public Backend {
   void self_attention(const SelfAttentionInput& input, Operand out) override;
   void up_projection(Operand x, const Weight& weight, Activation activation, Operand out) override;
   void clamped_up_projection(Operand x, const Weight& weight, const SwigluClamp& clamp, Operand out) override;
+  void sparse_up_projection(Operand x, const Weight& weight, Activation activation, float deviations,
+                            Operand out) override;
   void convolve(const ConvolutionInput& input, BackendView<float, 2> out) override;
   void recur(const RecurrenceInput& input, BackendView<float, 2> out) override;
   void gate(const GateInput& input, Operand out) override;
@@ -76,8 +79,9 @@ class CpuBackend final : public Backend {
                      float softcap) override;
 
  private:
-  /// @param clamp  limit 0: as activation says
-  void project_up(Operand x, const Weight& weight, Activation activation, const SwigluClamp& clamp, Operand out);
+  using ChangeRows = std::function<void(const BackendView<float, 2>&)>;
+  /// @param change  of rows [gate | up] before the activation, or nothing
+  void project_up(Operand x, const Weight& weight, Activation activation, const ChangeRows& change, Operand out);
   /// Returns the engine of the compute type, or the f32 engine, which is made at its first use.
   cpu::ProductEngine& products(DType type);
   /// linear() for rows in the weight's type.

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "model/families/experts.h"
 #include "model/families/families.h"
+#include "model/families/layer_inputs.h"
 #include "model/families/tensors.h"
 #include "model/gguf_keys.h"
 #include "model/hf_options.h"
@@ -21,29 +22,21 @@ constexpr TensorSpec norm(TensorRole role, std::string_view hf, std::string_view
   return {role, hf, gguf, kModel, kNone};
 }
 
-constexpr std::array kInputs{
-    TensorSpec{kInputEmbedding, "model.embed_tokens_per_layer", "per_layer_token_embd", kInputVocabulary, kLayerInputs},
-    TensorSpec{kInputProjection, "model.per_layer_model_projection", "per_layer_model_proj", kLayerInputs, kModel},
-    TensorSpec{kInputProjectionNorm, "model.per_layer_projection_norm", "per_layer_proj_norm", kLayerInput, kNone}};
 constexpr auto kGemma4Tensors = join(kModelTensors, kInputs);
 
 constexpr auto kGemma4Attention = join(std::array{kInputNorm}, qkv(B::kAttention), qk_norms(kHeadDim, kHeadDim),
                                        std::array{o_proj(B::kAttention), kAfterAttention});
 
 /// The last steps of a layer.
-constexpr std::array kLayerEnd{
-    TensorSpec{kInputGate, "model.layers.{}.per_layer_input_gate", "blk.{}.inp_gate", kLayerInput, kModel},
-    TensorSpec{kInputOutput, "model.layers.{}.per_layer_projection", "blk.{}.proj", kModel, kLayerInput},
-    norm(kInputOutputNorm, "model.layers.{}.post_per_layer_input_norm", "blk.{}.post_norm"),
-    TensorSpec{.role = kLayerScale,
-               .hf = "model.layers.{}.layer_scalar",
-               .gguf = "blk.{}.layer_output_scale",
-               .rows = kOne,
-               .columns = kNone,
-               .optional = true,
-               .hf_ending = ""}};
-constexpr auto kGemma4FeedForward =
-    join(std::array{kBeforeFeedForward}, gated_mlp(B::kNone), std::array{kAfterFeedForward}, kLayerEnd);
+constexpr std::array kLayerScales{TensorSpec{.role = kLayerScale,
+                                             .hf = "model.layers.{}.layer_scalar",
+                                             .gguf = "blk.{}.layer_output_scale",
+                                             .rows = kOne,
+                                             .columns = kNone,
+                                             .optional = true,
+                                             .hf_ending = ""}};
+constexpr auto kGemma4FeedForward = join(std::array{kBeforeFeedForward}, gated_mlp(B::kNone),
+                                         std::array{kAfterFeedForward}, kInputOfLayer, kLayerScales);
 
 /// A vector of the router, which Hugging Face files name without an ending.
 constexpr TensorSpec router_vector(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows) {
@@ -128,26 +121,10 @@ void set_listed_heads(const JsonCursor& list, ModelConfig& config) {
   }
 }
 
-constexpr std::string_view kSourceMissing = "fewer: an earlier layer of each type has keys and values";
-
-/// The last `shared` layers read keys and values of the last earlier layer of their type. Returns false if there is
-/// none.
-bool share_rows(std::size_t shared, ModelConfig& config) {
-  const std::size_t layers = config.layers(), own = layers - shared;
-  for (std::size_t index = own; index < layers; ++index) {
-    AttentionConfig& reader = config.layer[index].attention;
-    for (std::size_t earlier = 0; earlier < own; ++earlier)
-      if (is_full(config.layer[earlier]) == is_full(config.layer[index])) reader.kv_layer = earlier;
-    if (!reader.kv_layer) return false;
-    reader.one_row = config.layer[*reader.kv_layer].attention.one_row;
-  }
-  return true;
-}
-
 void read_shared_rows(const JsonCursor& root, ModelConfig& config) {
   constexpr std::string_view kShared = "num_kv_shared_layers";
   const std::size_t shared = count_or(root, kShared, config.layers(), 0);
-  if (!share_rows(shared, config)) root.at(kShared).fail(kSourceMissing);
+  if (!share_kv_layers(shared, config)) root.at(kShared).fail(kSourceMissing);
   if (!is_on(root, "use_double_wide_mlp")) return;
   for (std::size_t index = config.layers() - shared; index < config.layers(); ++index)
     config.layer[index].feed_forward.d_ff *= 2;
@@ -176,7 +153,7 @@ void read_gemma4_layers(const JsonCursor& root, ModelConfig& config) {
 void read_gguf_shared_rows(const GgufKeys& keys, ModelConfig& config) {
   constexpr std::string_view kShared = "attention.shared_kv_layers";
   const std::size_t shared = keys.has(kShared) ? keys.unsigned_integer(kShared, config.layers()) : 0;
-  if (!share_rows(shared, config))
+  if (!share_kv_layers(shared, config))
     keys.fail(ErrorCode::kInput, kShared,
               "found " + std::to_string(shared) + ", expected " + std::string(kSourceMissing));
 }

@@ -67,7 +67,7 @@ constexpr std::array<std::string_view, 4> kLlama4LayerKeys{"attention_chunk_size
                                                            "attn_scale", "floor_scale"};
 
 /// Returns a switch, which old configs state as a number.
-bool is_on(const JsonCursor& root, std::string_view key) {
+bool unless_off(const JsonCursor& root, std::string_view key) {
   if (!root.has(key)) return true;
   const JsonCursor stated = root.at(key);
   return stated.value().is_number() ? stated.real() != 0 : stated.boolean();
@@ -76,7 +76,7 @@ bool is_on(const JsonCursor& root, std::string_view key) {
 /// Layers that rotate normalise queries and keys; the others have a temperature of queries.
 void read_llama4_layers(const JsonCursor& root, ModelConfig& config) {
   const std::vector<bool> unrotated = hf_unrotated(root, kLlama4, config);
-  const bool norms = is_on(root, "use_qk_norm"), tuned = is_on(root, "attn_temperature_tuning");
+  const bool norms = unless_off(root, "use_qk_norm"), tuned = unless_off(root, "attn_temperature_tuning");
   const double scale = root.has("attn_scale") ? root.at("attn_scale").real() : 0.1;
   const std::size_t length = hf_count(root, "floor_scale", kMaxContext, 8192);
   for (std::size_t layer = 0; layer < config.layers(); ++layer) {
