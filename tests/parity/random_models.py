@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random tiny models of every architecture: our NLL per token in f32 compared with Transformers in f64 and f32.
 
-Usage: random_models.py PATH/TO/model_nll [--models 120] [--seed 0] [--keep FOLDER] [--verbose]
+Usage: random_models.py PATH/TO/model_nll [--models 120] [--seed 0] [--recent] [--keep FOLDER] [--verbose]
 
 A model is a draw over its class's configuration space (geometry, heads, RoPE, windows, biases, activation, epsilons,
 caps), written in the forms of published checkpoints: config.json as Transformers 5 or 4 wrote it, with keys that are
@@ -31,6 +31,8 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
+import random_families
+
 CLASSES = ["llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3_text", "phi3", "olmo2", "gpt_neox"]
 KV_DEFAULTS = {"mistral": 8, "qwen2": 32, "qwen3": 32, "gemma2": 4, "gemma3_text": 4}
 ACTIVATIONS = ["silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_python", "gelu_accurate",
@@ -38,6 +40,7 @@ ACTIVATIONS = ["silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_t
 # Models that are refused here although Transformers runs them: (words of the error, reason).
 REFUSED = [("channels rotated, expected 1 or more", "nothing turns"),
            ("an odd number", "scaling that depends on how many channels turn"),
+           ("expected the first to divide the second", "heads of keys that serve no whole number of value heads"),
            ("passes over", "what Transformers reads and does not heed: docs/models.md")]
 
 
@@ -303,6 +306,7 @@ def expected(folder, tokens):
     """Returns (f64, f32) NLL, or the reason why there are none."""
     try:
         model, info = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
+                                                           experts_implementation="eager",
                                                            output_loading_info=True)
         missing = {n for n in info["missing_keys"] if not n.endswith("inv_freq")}
         if missing or info["mismatched_keys"]:
@@ -318,6 +322,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--models", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--recent", action="store_true", help="the families of random_families.py")
     parser.add_argument("--keep", help="folder for the models")
     parser.add_argument("--verbose", action="store_true", help="show what both refuse, too")
     options = parser.parse_args()
@@ -329,8 +334,9 @@ def main():
     counts, worst, good = {}, 0.0, True
     for number in range(options.models):
         r = random.Random(f"{options.seed}/{number}")
-        kind, target = CLASSES[number % len(CLASSES)], folder / f"{number:04}"
-        tokens = write(r, kind, target)
+        kinds = list(random_families.FAMILIES) if options.recent else CLASSES
+        kind, target = kinds[number % len(kinds)], folder / f"{number:04}"
+        tokens = (random_families.write if options.recent else write)(r, kind, target)
         theirs, reason = expected(target, tokens)
         ours.stdin.write(json.dumps({"model": str(target), "tokens": tokens}) + "\n")
         ours.stdin.flush()

@@ -133,7 +133,8 @@ void read_gguf_nemotron(const GgufKeys& keys, ParsedConfig& parsed) {
   }
 }
 
-constexpr std::array<std::string_view, 30> kNemotronKeys{"chunk_size",
+constexpr std::array<std::string_view, 31> kNemotronKeys{"attention_bias",  // without effect in Transformers
+                                                         "chunk_size",
                                                          "conv_kernel",
                                                          "expand",
                                                          "hidden_dropout",
