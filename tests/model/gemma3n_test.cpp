@@ -17,6 +17,7 @@ class Gemma3n : public testing::Test {
   }
 
   std::unique_ptr<ModelSource> open() {
+    std::filesystem::remove_all(folder_ / "model");
     test::write_formula_model(folder_ / "model", golden_["config"], golden_["tensors"]);
     return ModelSource::open(folder_ / "model");
   }
