@@ -62,7 +62,7 @@ void read_chosen(const JsonCursor& root, const ExpertKeys& keys, ExpertLayers& a
   };
   if (!root.has(key) || !root.at(key).value().is_array()) {
     all.experts.chosen = hf_count(root, key, kMaxWidth, keys.chosen_default);
-    if (root.has(key)) check(all.experts.chosen, root.at(key));
+    check(all.experts.chosen, root.has(key) ? root.at(key) : root);
     return;
   }
   const JsonCursor list = root.at(key);
