@@ -107,27 +107,33 @@ std::optional<ComparisonSpeeds> speeds_of_front(const Run& run, const CompareInp
   return time_pareto_front(run, input.documents.front(), input.decode, front, seconds);
 }
 
-/// Writes all files. @param json  to_json(result) @param speeds  nothing: the front was not timed
-void write(Run& run, const ComparisonFiles& files, const CompareInput& input, const ComparisonResult& result,
-           const Json& json, const std::optional<ComparisonSpeeds>& speeds) {
+/// Writes all files. Returns what is printed. @param speeds  nothing: the front was not timed
+Conclusion write(Run& run, const ComparisonFiles& files, const CompareInput& input, const ComparisonResult& result,
+                 const std::optional<ComparisonSpeeds>& speeds, const Conclude& conclude) {
   OutputSet staged;
   if (speeds) staged.add(files.speeds(), dump_json(to_json(*speeds)) + "\n");
   const Provenance record = run.provenance();
   BestConfigs configs(result, input.configurations, run.model(), record,
                       input.calibration ? &*input.calibration : nullptr);
   files.for_each_choice(result, [&](const auto& one, const auto& path) { configs.add(one, path, staged); });
+  const Json json = to_json(result);
+  Conclusion conclusion = conclude
+                              ? conclude(result, configs, staged)
+                              : Conclusion{json, "compare: " + files.out.string() + '\n' + to_text(result, speeds)};
   write_outputs(staged, files.out, json, run.settings(), [&] {
     return trade_points(result).empty() ? RunFigures()
                                         : RunFigures{{"_pareto", comparison_chart(result, method_order())}};
   });
   if (!speeds) std::filesystem::remove(files.speeds());  // left by the run that --force replaces
   run.remove_state();
+  return conclusion;
 }
 
 }  // namespace
 
 void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
-                    const std::optional<FrontQuestions>& asked, const ComparisonClock& clock) {
+                    const std::optional<FrontQuestions>& asked, const ComparisonClock& clock,
+                    const Conclude& conclude) {
   RunRecords records(run.journal(), &run.ranks());
   run.print_estimate(estimate_of(run, files, input, clock.limit()));
   if (input.plan.seconds) *input.plan.seconds -= clock.spent();
@@ -145,9 +151,8 @@ void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
     for (std::size_t i = 0; i < front.size(); ++i)
       result.configurations[front[i].index].retrieval = answers.configurations[i];
   }
-  const Json json = to_json(result);
-  write(run, files, input, result, json, speeds);
-  run.print(json, "compare: " + files.out.string() + '\n' + to_text(result, speeds));
+  const Conclusion conclusion = write(run, files, input, result, speeds, conclude);
+  run.print(conclusion.json, conclusion.text);
 }
 
 }  // namespace kvs::inline compare

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "calibrate/compare/best_configs.h"
 #include "calibrate/compare/comparison.h"
 #include "calibrate/compare/comparison_files.h"
 #include "calibrate/compare/grid.h"
@@ -45,10 +47,20 @@ struct CompareInput {
   std::map<std::string, std::size_t> calibrated = {};  // documents that each method was calibrated on
 };
 
+/// What a run prints: JSON with --json, else the text.
+struct Conclusion {
+  Json json;
+  std::string text;
+};
+/// Draws a conclusion from a comparison. It may add configs and other files, which are written with the comparison's.
+using Conclude = std::function<Conclusion(const ComparisonResult&, BestConfigs&, OutputSet&)>;
+
 /// Calibrates, scores, times the Pareto front, asks it the questions, writes the files and prints the result. The
 /// weights must be loaded.
-/// @param asked  the questions; nothing: no questions are asked
+/// @param asked     the questions; nothing: no questions are asked
+/// @param conclude  empty: the comparison itself is printed
 void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
-                    const std::optional<FrontQuestions>& asked, const ComparisonClock& clock);
+                    const std::optional<FrontQuestions>& asked, const ComparisonClock& clock,
+                    const Conclude& conclude = {});
 
 }  // namespace kvs::inline compare

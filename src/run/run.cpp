@@ -24,8 +24,8 @@ void Run::take_outputs(RunOutputs outputs) {
   lock_.emplace(holder(), settings_.lock, locked);
 }
 
-void Run::read_texts(const std::function<std::size_t(std::size_t)>& positions) {
-  corpus_ = load_corpus(options_, settings_, *source_, positions);
+void Run::read_texts(const std::function<std::size_t(std::size_t)>& positions, const CorpusOptionNames& names) {
+  corpus_ = load_corpus(options_, settings_, *source_, positions, names);
   documents_ = tokens_of(corpus_);
   identity_ = run_identity(options_, *source_, corpus_);
 }

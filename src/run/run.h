@@ -63,8 +63,8 @@ class Run {
   /// @throws the errors of check_outputs() and OutputLock
   void take_outputs(RunOutputs outputs);
   void open_model() { source_ = kvs::open_model(options_); }
-  /// @param positions  as in load_corpus()
-  void read_texts(const std::function<std::size_t(std::size_t)>& positions = {});
+  /// @param positions, names  as in load_corpus()
+  void read_texts(const std::function<std::size_t(std::size_t)>& positions = {}, const CorpusOptionNames& names = {});
   /// Returns true if a previous run has finished, and prints its result.
   /// @param written  returns the files written in addition to the main output, given its content; empty: all of
   /// RunOutputs::others

@@ -47,7 +47,10 @@ std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& model, bool has_token
 CorpusOptions corpus_options(const Options& options, const RunOptions& run, const CorpusOptionNames& names) {
   CorpusOptions corpus;
   corpus.texts = options.list(names.text);
-  if (options.has(names.tokens_file)) corpus.tokens_file = options.text(names.tokens_file);
+  if (corpus.texts.empty() && !names.default_text.empty()) corpus.texts = {names.default_text};
+  corpus.shorten = names.shorten;
+  if (!names.tokens_file.empty() && options.has(names.tokens_file))
+    corpus.tokens_file = options.text(names.tokens_file);
   if (corpus.texts.empty() == !corpus.tokens_file)
     throw Error(ErrorCode::kUsage, "--" + names.text,
                 std::string("found ") + (corpus.tokens_file ? "--tokens-file as well" : "nothing") +
@@ -55,9 +58,11 @@ CorpusOptions corpus_options(const Options& options, const RunOptions& run, cons
   if (!run.ranks->alone() && std::ranges::find(corpus.texts, "-") != corpus.texts.end())
     throw Error(ErrorCode::kUsage, "--" + names.text, "found - with several ranks, expected files that each can read");
   corpus.window = options.count(names.window, 2, kMaxWindow);
-  if (options.has(names.stride)) corpus.stride = options.count(names.stride, 1, corpus.window - 1);
-  if (options.has(names.documents)) corpus.documents = options.count(names.documents, 1, kMaxDocuments);
-  if (options.has(names.windows))
+  if (!names.stride.empty() && options.has(names.stride))
+    corpus.stride = options.count(names.stride, 1, corpus.window - 1);
+  if (!names.documents.empty() && options.has(names.documents))
+    corpus.documents = options.count(names.documents, 1, kMaxDocuments);
+  if (!names.windows.empty() && options.has(names.windows))
     std::tie(corpus.windows_first, corpus.windows_last) = options.window_range(names.windows);
   corpus.leniency = text_leniency(options);
   return corpus;
@@ -139,6 +144,7 @@ Corpus load_corpus(const Options& options, const RunOptions& run, const ModelSou
   }
   Corpus read = read_corpus(corpus, tokenizer.get(), model.config().vocabulary);
   if (tokenizer && !corpus.texts.empty()) read.tokenizer_sha256 = tokenizer_digest(*tokenizer);
+  corpus.window = read.documents.front().tokens.size();
   print_reading(read, corpus.window, names.windows == CorpusOptionNames().windows, run.quiet);
   if (model.config().exceeds_context(positions ? positions(corpus.window) : corpus.window))
     print_note("text: windows of " + std::to_string(corpus.window) + " tokens are longer than the model's context of " +

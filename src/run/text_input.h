@@ -42,6 +42,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& model, const RunOpt
 struct CorpusOptionNames {
   std::string text = "text", tokens_file = "tokens-file", window = "window", stride = "stride", documents = "documents",
               windows = "windows";
+  std::string default_text = {};  // read without the option `text`; empty: it is required
+  bool shorten = false;           // CorpusOptions::shorten
 };
 /// Reads and cuts the texts. Prints what was dropped or replaced. Prints a note, not an error, if the rotations of a
 /// document use more positions than the model's context.

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "core/utf8.h"
@@ -28,7 +29,11 @@ std::string digest_of(std::span<const std::int32_t> ids) {
 class Reader {
  public:
   Reader(const CorpusOptions& options, const Tokenizer* tokenizer, std::size_t vocabulary_size)
-      : options_(options), tokenizer_(tokenizer), vocabulary_size_(vocabulary_size), reader_(options.leniency) {}
+      : options_(options),
+        tokenizer_(tokenizer),
+        vocabulary_size_(vocabulary_size),
+        window_(options.window),
+        reader_(options.leniency) {}
 
   Corpus read() {
     check_options();
@@ -43,6 +48,7 @@ class Reader {
     corpus_.replaced_bytes = reader_.replaced_bytes();
     corpus_.skipped_lines = reader_.skipped_lines();
     corpus_.json_like = reader_.json_like();
+    if (corpus_.documents.empty() && options_.shorten) shorten();
     if (corpus_.documents.empty()) fail_without_documents();
     return std::move(corpus_);
   }
@@ -59,7 +65,7 @@ class Reader {
     if (has_bos() && static_cast<std::size_t>(options_.bos) >= vocabulary_size_)
       refuse("bos", "found id " + std::to_string(options_.bos) + ", expected one below the model's " +
                         std::to_string(vocabulary_size_) + ", or off");
-    if (options_.window < (has_bos() ? 2U : 1U)) refuse("window", "found a window without room for a token");
+    if (window_ < (has_bos() ? 2U : 1U)) refuse("window", "found a window without room for a token");
     if (options_.documents == std::size_t{0}) refuse("documents", "found 0, expected at least 1");
   }
 
@@ -98,7 +104,7 @@ class Reader {
   std::vector<Window> windows_of(std::span<const std::int32_t> ids) const {
     std::vector<Window> windows;
     for (std::size_t first = 0; first < ids.size();) {
-      const std::size_t own = options_.window - (has_bos() && ids[first] != options_.bos ? 1 : 0);
+      const std::size_t own = window_ - (has_bos() && ids[first] != options_.bos ? 1 : 0);
       if (own > ids.size() - first) break;
       windows.push_back({first, own});
       first += options_.stride == 0 ? own : options_.stride;
@@ -116,6 +122,8 @@ class Reader {
       return;
     }
     ++texts_;
+    if (options_.shorten && corpus_.documents.empty() && ids.size() > longest_)
+      longest_text_ = {name, {ids.begin(), ids.end()}};
     longest_ = std::max(longest_, ids.size());
     windows_ += windows.size();
     corpus_.tokens_read += ids.size();
@@ -129,11 +137,20 @@ class Reader {
                         .text_digest = digest,
                         .first = windows[n].first,
                         .own = windows[n].own};
-      document.tokens.reserve(options_.window);
-      if (own.size() < options_.window) document.tokens.push_back(options_.bos);
+      document.tokens.reserve(window_);
+      if (own.size() < window_) document.tokens.push_back(options_.bos);
       document.tokens.insert(document.tokens.end(), own.begin(), own.end());
       corpus_.documents.push_back(std::move(document));
     }
+  }
+
+  /// Cuts the longest text into one window, if it has two tokens.
+  void shorten() {
+    const auto [name, ids] = std::move(longest_text_);
+    if (ids.size() < 2) return;
+    window_ = ids.size() + (has_bos() && ids.front() != options_.bos ? 1 : 0);
+    corpus_.tokens_read = corpus_.tokens_dropped = 0;
+    add_text(name, ids);
   }
 
   /// Converts a bound of --windows to an index in [0, windows]. A negative bound counts from the end.
@@ -153,19 +170,20 @@ class Reader {
       problem += "the range of windows selects none";
     } else {
       problem += "the longest of " + std::to_string(texts_) + " texts has " + std::to_string(longest_) +
-                 " tokens, expected at least " + std::to_string(options_.window - (has_bos() ? 1 : 0)) +
-                 ", those of a window" + (has_bos() ? " behind the begin-of-sequence token" : "");
+                 " tokens, expected at least " + std::to_string(window_ - (has_bos() ? 1 : 0)) + ", those of a window" +
+                 (has_bos() ? " behind the begin-of-sequence token" : "");
     }
     throw Error(ErrorCode::kData, where, problem);
   }
 
   const CorpusOptions& options_;
   const Tokenizer* tokenizer_;
-  std::size_t vocabulary_size_;
+  std::size_t vocabulary_size_, window_;
   TextReader reader_;
   Corpus corpus_;
   std::unordered_set<std::string> digests_;  // of the texts that have windows
   std::size_t texts_ = 0, longest_ = 0, windows_ = 0;
+  std::pair<std::string, std::vector<std::int32_t>> longest_text_;  // its name and tokens, if it may be needed
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ struct CorpusOptions {
   std::vector<std::string> texts;                    // files, folders, *.jsonl, "-" for standard input
   std::optional<std::filesystem::path> tokens_file;  // --tokens-file: one JSON array of ids per line
   std::size_t window = 1024;
+  bool shorten = false;                  // if no text has a window, the window is the longest text
   std::size_t stride = 0;                // tokens between the starts of two windows; 0: windows do not overlap
   std::optional<std::size_t> documents;  // maximum number of documents
   std::optional<std::int64_t> windows_first, windows_last;  // --windows A:B of each text; negative: from its end

@@ -223,6 +223,20 @@ TEST_F(CorpusTest, TokensFileGivesIdsWithoutATokenizer) {
   EXPECT_EQ(corpus.tokens_dropped, 2U);
 }
 
+TEST_F(CorpusTest, AWindowIsShortenedToTheLongestTextOnRequest) {
+  CorpusOptions shortened = options({write("a.txt", "abc"), write("b.txt", "abcdef")}, 8);
+  shortened.shorten = true;
+  const Corpus corpus = read(shortened);
+  ASSERT_EQ(corpus.documents.size(), 1U);
+  EXPECT_EQ(corpus.documents[0].tokens.size(), 6U);
+  EXPECT_EQ(corpus.tokens_dropped, 0U);
+  shortened.window = 3;  // both texts have windows
+  EXPECT_EQ(read(shortened).documents.size(), 3U);
+  shortened = options({write("c.txt", "")}, 8);
+  shortened.shorten = true;
+  expect_error(shortened, ErrorCode::kData, "0 documents");
+}
+
 // The numbers in the names below are those of tests/catalogue/README.md.
 
 TEST_F(CorpusTest, Bad76EmptyOrBlankCorpus) {

@@ -17,6 +17,7 @@ extern const Subcommand kTransformCommand;
 extern const Subcommand kStoreCommand;
 extern const Subcommand kEvalCommand;
 extern const Subcommand kCompareCommand;
+extern const Subcommand kRecommendCommand;
 extern const Subcommand kGenerateCommand;
 extern const Subcommand kLatencyCommand;
 extern const Subcommand kCostCommand;

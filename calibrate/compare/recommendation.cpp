@@ -1,0 +1,119 @@
+#include "calibrate/compare/recommendation.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "eval/cache_quality.h"
+
+namespace kvs::inline compare {
+namespace {
+
+constexpr double kRounded = 1 + 1e-9;
+constexpr std::size_t kShownUnsafe = 4;
+
+using Indices = std::vector<std::size_t>;
+
+const ScoredLoss& loss_of(const ComparisonResult& comparison, std::size_t n) {
+  return *comparison.configurations[n].loss;
+}
+
+/// Returns the configurations that were scored on the most documents, by bytes.
+Indices scored(const ComparisonResult& comparison) {
+  Indices found;
+  const std::size_t most = comparison.max_documents();
+  for (std::size_t n = 0; n < comparison.configurations.size(); ++n) {
+    const ComparedConfiguration& one = comparison.configurations[n];
+    if (one.loss && (one.documents == most || one.stopped)) found.push_back(n);
+  }
+  std::ranges::stable_sort(found, {}, [&](std::size_t n) { return loss_of(comparison, n).bytes_ratio; });
+  return found;
+}
+
+std::optional<std::size_t> choice(const ComparisonResult& comparison, const Indices& by_bytes,
+                                  const RecommendationGoal& goal) {
+  std::optional<std::size_t> chosen;
+  for (const std::size_t n : by_bytes) {
+    const ScoredLoss& loss = loss_of(comparison, n);
+    if (!goal.max_share) {
+      if (loss.kl <= goal.max_kl) return n;
+    } else if (loss.bytes_ratio <= *goal.max_share * kRounded &&
+               (!chosen || loss.kl < loss_of(comparison, *chosen).kl)) {
+      chosen = n;
+    }
+  }
+  return chosen;
+}
+
+bool is_unsafe(const ScoredLoss& loss) { return loss.kl > kUnsafeKl || loss.top1 < kUnsafeTop1; }
+
+class Recommender {
+ public:
+  Recommender(const ComparisonResult& comparison, const RecommendationGoal& goal, const ModelConfig& model)
+      : comparison_(comparison), full_bytes_(full_cache_bytes(model, goal.context)), by_bytes_(scored(comparison)) {}
+
+  const Indices& by_bytes() const { return by_bytes_; }
+  double full_bytes() const { return full_bytes_; }
+  Recommendation::Cache cache(std::size_t n) const {
+    const ComparedConfiguration& one = comparison_.configurations[n];
+    return {.label = one.label,
+            .settings = one.settings,
+            .bytes = one.loss->bytes_ratio * full_bytes_,
+            .documents = one.documents,
+            .loss = *one.loss,
+            .retrieval = one.retrieval};
+  }
+  /// Returns the neighbours on the Pareto front: the nearest larger cache with less divergence, and the nearest
+  /// smaller.
+  std::optional<Recommendation::Cache> neighbour(std::size_t chosen, bool smaller) const {
+    std::optional<std::size_t> nearest;
+    for (const std::size_t n : by_bytes_) {
+      if (!comparison_.configurations[n].pareto_front || n == chosen) continue;
+      const bool is_smaller = loss_of(comparison_, n).bytes_ratio < loss_of(comparison_, chosen).bytes_ratio;
+      if (is_smaller != smaller) continue;
+      if (!nearest || smaller) nearest = n;
+    }
+    if (!nearest || (smaller && is_unsafe(loss_of(comparison_, *nearest)))) return std::nullopt;
+    return cache(*nearest);
+  }
+  std::vector<Recommendation::Cache> unsafe(std::optional<std::size_t> chosen) const {
+    std::vector<Recommendation::Cache> caches;
+    for (auto n = by_bytes_.rbegin(); n != by_bytes_.rend() && caches.size() < kShownUnsafe; ++n)
+      if (*n != chosen && is_unsafe(loss_of(comparison_, *n))) caches.push_back(cache(*n));
+    return caches;
+  }
+
+ private:
+  const ComparisonResult& comparison_;
+  double full_bytes_;
+  Indices by_bytes_;
+};
+
+}  // namespace
+
+Recommendation recommend(const ComparisonResult& comparison, const RecommendationGoal& goal, const ModelConfig& model,
+                         std::optional<std::size_t>& chosen) {
+  const Recommender recommender(comparison, goal, model);
+  chosen = choice(comparison, recommender.by_bytes(), goal);
+  Recommendation one{.head = comparison.head,
+                     .engine = std::string(goal.engine->name),
+                     .engine_version = std::string(goal.engine->version),
+                     .context = goal.context,
+                     .tokens = comparison.tokens,
+                     .scored = comparison.tokens - comparison.prefix - 1,
+                     .max_kl = goal.max_kl,
+                     .full_bytes = recommender.full_bytes(),
+                     .unsafe = recommender.unsafe(chosen)};
+  one.head.format = "kvspectrum-recommendation";
+  if (goal.max_share) one.max_bytes = *goal.max_share * one.full_bytes;
+  if (chosen) {
+    one.chosen = recommender.cache(*chosen);
+    one.smaller = recommender.neighbour(*chosen, true);
+    one.safer = recommender.neighbour(*chosen, false);
+  } else if (!recommender.by_bytes().empty()) {
+    one.safer = recommender.cache(*std::ranges::min_element(recommender.by_bytes(), {},
+                                                            [&](std::size_t n) { return loss_of(comparison, n).kl; }));
+  }
+  return one;
+}
+
+}  // namespace kvs::inline compare

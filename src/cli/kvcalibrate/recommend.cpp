@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "calibrate/budget/size.h"
+#include "calibrate/compare/comparison_run.h"
+#include "calibrate/compare/configurations.h"
+#include "calibrate/compare/options.h"
+#include "calibrate/compare/recommendation.h"
+#include "calibrate/config/config.h"
+#include "calibrate/registry.h"
+#include "cli/kvcalibrate/commands.h"
+#include "cli/kvcalibrate/task_input.h"
+#include "core/error.h"
+#include "core/nearest.h"
+#include "embedded/sample_text.h"
+#include "eval/cache_quality.h"
+#include "export/exporter.h"
+#include "io/file.h"
+#include "io/staged_output.h"
+#include "model/model_tensors.h"
+#include "run/progress.h"
+#include "run/run.h"
+
+namespace kvs::inline cli {
+namespace {
+
+constexpr std::int64_t kMaxContext = 1 << 24;
+constexpr double kQuestions = 0.1;  // share of --time for questions
+/// Shares of the full cache's bytes at which methods are sized.
+constexpr double kShares[] = {0.75, 0.5, 0.375, 0.25, 0.125};
+
+void check_recommend_options(const Options& options) {
+  const Engine& engine = engine_of(options.text("engine"), "--engine");
+  if (engine.types.empty() && !engine.runs_methods)
+    throw Error(ErrorCode::kUnsupported, "--engine",
+                "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary));
+  if (options.has("budget")) {
+    (void)parse_budget(options.text("budget"));
+    if (options.given("max-kl")) refuse_options(options, {"max-kl"}, "--budget");
+  }
+  (void)options.real("max-kl", 0, 100);
+  if (options.has("time")) (void)compare_seconds(options);
+}
+
+OptionTable recommend_options() {
+  OptionTable table(
+      "kvcalibrate recommend --model PATH --engine NAME --context N --out-dir DIR [options]",
+      "Measures the caches that an engine executes, at a context length, and recommends one: its bytes, what it costs, "
+      "the next smaller and the next safer one, which not to use, and the engine's flags.",
+      {"kvcalibrate recommend --model SmolLM2.gguf --engine llama.cpp --context 4096 --out-dir safe",
+       "kvcalibrate recommend --model llama/ --engine vllm --context 8192 --text book.txt --max-kl 0.01 --out-dir safe",
+       "kvcalibrate recommend --model SmolLM2.gguf --engine llama.cpp --context 8192 --text book.txt --budget 40% "
+       "--time 30m --out-dir safe"});
+  add_model_options(table);
+  table.value("engine", "NAME", "the engine: " + listed(engine_names()))
+      .required()
+      .value("context", "N", "tokens of a conversation")
+      .required()
+      .from(16, kMaxContext)
+      .list("text", "PATH",
+            "text file, folder, *.jsonl with a `text` field; may repeat (default: a sample of 12,000 tokens; your own "
+            "text is better)")
+      .value("documents", "N", "maximum number of documents of N tokens", "4")
+      .from(1)
+      .value("budget", "SIZE", "maximum bytes: a share of the full 16-bit cache, such as 40%, or '9000B a token'")
+      .value("max-kl", "X", "without --budget: maximum KL divergence from the full cache's predictions, nats a token",
+             "0.02")
+      .value("time", "TIME", "time limit, such as 30s, 60m or 2h")
+      .value("bos", "auto|on|off", kBosHelp, "auto")
+      .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
+      .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping")
+      .value("out-dir", "DIR",
+             "recommendation.json, the config, the comparison with its figure, and the engine's own file")
+      .required();
+  add_question_options(table, TextUse::kScored);
+  add_run_options(table, true);
+  table.check(check_recommend_options);
+  return table;
+}
+
+/// The files of --out-dir.
+struct RecommendFiles {
+  explicit RecommendFiles(std::filesystem::path dir) : folder(std::move(dir)) {}
+
+  std::filesystem::path folder;
+  std::filesystem::path comparison() const { return folder / "comparison.json"; }
+  std::filesystem::path result() const { return folder / "recommendation.json"; }
+  std::filesystem::path config() const { return folder / "config.json"; }
+  std::filesystem::path preset() const { return folder / "llama-server.ini"; }
+  std::filesystem::path sample() const { return folder / "sample.txt"; }
+};
+
+/// Returns the grid of what the engine executes: its storage types of the full cache, or methods at several sizes.
+CompareGrid grid_of(const Engine& engine, std::optional<double> share) {
+  CompareGrid grid{.budgets = {std::begin(kShares), std::end(kShares)}};
+  if (share && std::ranges::find(grid.budgets, *share) == grid.budgets.end()) grid.budgets.push_back(*share);
+  std::ranges::sort(grid.budgets, std::greater());
+  grid.types.assign(engine.types.begin(), engine.types.end());
+  if (!engine.settings.empty())
+    grid.settings = parse_settings(std::array{std::string(engine.settings)}, std::string(engine.name));
+  for (const Method* const method : all_methods())
+    if (method->make != nullptr && (engine.runs_methods ? method->compared : method == &kFullMethod))
+      grid.methods.emplace_back(method->name);
+  return grid;
+}
+
+/// @throws Error kUsage naming the nearest, if no cache of the engine is within the budget
+void refuse_unreachable(const std::vector<Configuration>& configurations, const std::string& budget, double share) {
+  const Configuration* nearest = nullptr;
+  double least = 1;
+  for (const Configuration& one : configurations) {
+    const double needs = one.needs > 0 ? one.needs : one.error.empty() ? one.budget : 1;
+    if (one.error.empty() && one.budget <= share) return;
+    if (needs < least) std::tie(nearest, least) = std::pair(&one, needs);
+  }
+  throw Error(ErrorCode::kUsage, "--budget",
+              "found " + budget + ", which no cache of the engine reaches" +
+                  (nearest == nullptr ? "" : "; the nearest is " + nearest->label));
+}
+
+CompareInput input_of(const Run& run, const RecommendationGoal& goal) {
+  const Options& options = run.options();
+  CompareInput input;
+  input.grid = grid_of(*goal.engine, goal.max_share);
+  input.engine = goal.engine;
+  if (options.has("time")) input.plan.seconds = (1 - (options.has("task") ? kQuestions : 0)) * compare_seconds(options);
+  input.documents = documents_in_turn(run.corpus());
+  input.grid.tokens = input.documents.front().size();
+  // Methods that compress a prefix once change nothing before its end.
+  if (goal.engine->runs_methods) input.grid.prefix = input.plan.prefix = input.grid.tokens * 3 / 4;
+  Progress progress("recommend: sizes", input.grid.methods.size(), run.quiet());
+  input.configurations = grid_configurations(input.grid, run.config(), progress.counter());
+  if (goal.max_share) refuse_unreachable(input.configurations, options.text("budget"), *goal.max_share);
+  return input;
+}
+
+/// Returns true if the engine reads a file that an exporter writes from the config alone.
+bool has_preset(const Run& run, const EngineUse& use) {
+  const Exporter* const exporter = find_exporter(use.exporter);
+  return exporter != nullptr && exporter->kind == StagedOutput::Kind::kFile &&
+         run.model().format() == ModelFormat::kGguf;
+}
+
+/// Writes the engine's own file from the config of the recommended cache, if it has one.
+void write_preset(const Run& run, const RecommendFiles& files, const EngineUse& use) {
+  if (!has_preset(run, use)) return;
+  const Exporter& exporter = exporter_of(use.exporter, "--engine");
+  StagedOutput staged(files.preset(), exporter.kind);
+  const Json config = read_config(files.config());
+  (void)exporter.write({.model = run.model(), .config = config, .config_path = files.config(), .out = staged.path()});
+  staged.commit(true);
+}
+
+/// Writes the sample text. Returns the text to read without --text.
+std::string default_text(const Options& options, const RecommendFiles& files) {
+  if (options.has("text")) return "";
+  write_file_atomically(files.sample(), embedded::sample_text, true);
+  return files.sample().string();
+}
+
+RecommendationGoal goal_of(const Run& run) {
+  const Options& options = run.options();
+  RecommendationGoal goal{.engine = &engine_of(options.text("engine"), "--engine"),
+                          .context = options.count("context", 2, kMaxContext),
+                          .max_kl = options.real("max-kl", 0, 100)};
+  if (run.config().exceeds_context(goal.context))
+    throw Error(ErrorCode::kUsage, "--context",
+                "found " + std::to_string(goal.context) + ", expected at most the model's context of " +
+                    std::to_string(run.config().context));
+  const double full = full_cache_bytes(run.config(), goal.context);
+  if (options.has("budget"))
+    goal.max_share = static_cast<double>(budget_bytes(options.text("budget"), full, goal.context)) / full;
+  return goal;
+}
+
+/// Returns the files that a run with this recommendation has written, other than the comparison.
+std::vector<std::filesystem::path> written_files(const RecommendFiles& files, const ComparisonFiles& compared,
+                                                 const ComparisonResult& comparison, const Recommendation& one) {
+  std::vector<std::filesystem::path> paths = compared.written(comparison);
+  paths.push_back(files.result());
+  for (const std::string& path : one.files) paths.emplace_back(path);
+  return paths;
+}
+
+/// Adds the config of the chosen cache and how the engine is told.
+void add_use(const Run& run, const RecommendFiles& files, const ComparedConfiguration& one, Recommendation& to) {
+  const CacheChoice choice{.method = find_method(one.method), .parameters = {{one.settings, "", ErrorCode::kInternal}}};
+  to.use = engine_of(to.engine, "--engine").use(EngineCache(choice, run.config()));
+  to.use->engine = to.engine;
+  to.files.push_back(files.config().string());
+  if (has_preset(run, *to.use)) to.files.push_back(files.preset().string());
+}
+
+void run_recommend(const Options& options) {
+  const ComparisonClock clock(options.has("time") ? std::optional(compare_seconds(options)) : std::nullopt);
+  const RecommendFiles files(options.text("out-dir"));
+  const ComparisonFiles compared{.out = files.comparison(), .best = {}};
+  RunOutputs outputs{.main = files.comparison(), .others = compared.others(), .state = RunOutputs::State::kJournal};
+  for (const auto& path : {files.result(), files.config(), files.preset()}) outputs.others.push_back(path);
+  check_inputs_spared(outputs.others, options);
+  const OutputFolder folder(files.folder);  // destroyed after the locks in it
+  Run run(options);
+  run.take_outputs(std::move(outputs));
+
+  run.open_model();
+  const RecommendationGoal goal = goal_of(run);
+  run.read_texts({}, {.tokens_file = "",
+                      .window = "context",
+                      .stride = "",
+                      .windows = "",
+                      .default_text = default_text(options, files),
+                      .shorten = true});
+  CompareInput input = input_of(run, goal);
+  std::optional<TaskInput> task;
+  if (options.has("task")) task.emplace(run);
+  if (run.is_finished([&](const Json& json) {
+        const Json result = parse_json(read_text_file(files.result(), kMaxResultBytes), files.result().string());
+        return written_files(files, compared, from_json<ComparisonResult>({json, files.comparison().string()}),
+                             from_json<Recommendation>({result, files.result().string()}));
+      }))
+    return;
+  run.load();
+  std::optional<FrontQuestions> asked;
+  if (task) asked.emplace(FrontQuestions{task->task, task->questions.samples, task->plan, task->longest});
+  std::optional<EngineUse> use;
+  run_comparison(run, compared, std::move(input), asked, clock,
+                 [&](const ComparisonResult& comparison, BestConfigs& configs, OutputSet& staged) {
+                   std::optional<std::size_t> chosen;
+                   Recommendation one = recommend(comparison, goal, run.config(), chosen);
+                   if (chosen) add_use(run, files, comparison.configurations[*chosen], one);
+                   configs.add(chosen, files.config(), staged);
+                   Json json = to_json(one);
+                   staged.add(files.result(), dump_json(json) + "\n");
+                   use = one.use;
+                   return Conclusion{std::move(json), to_text(one)};
+                 });
+  if (use) write_preset(run, files, *use);
+}
+
+}  // namespace
+
+const Subcommand kRecommendCommand{"recommend", recommend_options, run_recommend, true};
+
+}  // namespace kvs::inline cli

@@ -1,0 +1,83 @@
+#include "results/recommendation.h"
+
+#include <algorithm>
+
+#include "results/comparison_words.h"
+
+namespace kvs::inline results {
+namespace {
+
+/// Formats bytes with three digits: "94.4 MB".
+std::string megabytes(double bytes) { return text_of("%.3g MB", 1e-6 * bytes); }
+
+std::string percent(double share) { return text_of("%.1f %%", 100 * share); }
+
+/// Returns what a cache changes, in words.
+std::string cost_text(const Recommendation::Cache& cache) {
+  const ScoredLoss& loss = cache.loss;
+  std::string text = "  perplexity × " + times_text(loss.ratio) + interval_text(loss.ratio.interval, "%.4f") +
+                     ", KL divergence " + number_text("%.4f", loss.kl) + " nats a token\n";
+  if (const auto& tail = loss.tail) {
+    text += "  99 % of the tokens are below " + number_text("%.4f", tail->p99) + ", 99.9 % below " +
+            number_text("%.4f", tail->p999) + ", the largest is " + number_text("%.3f", tail->largest.kl) +
+            " at token " + std::to_string(tail->largest.position) + " of document " +
+            std::to_string(tail->largest.document) + "\n";
+    text += "  same first choice in " + percent(loss.top1) + " of the tokens (95 % " +
+            percent(tail->top1_interval.first) + " to " + percent(tail->top1_interval.second) + ")\n";
+  }
+  if (cache.retrieval)
+    text += "  " + cache.retrieval->task + ": " + percent(cache.retrieval->accuracy) + " of " +
+            std::to_string(cache.retrieval->questions) + " questions answered\n";
+  return text;
+}
+
+std::string rule_text(const Recommendation& one) {
+  if (one.max_bytes) return "least KL divergence within " + megabytes(*one.max_bytes);
+  return "fewest bytes with a KL divergence of at most " + text_of("%.3g", one.max_kl) + " nats a token";
+}
+
+std::string measured_text(const Recommendation& one, std::size_t documents) {
+  std::string text = "measured on " + std::to_string(documents) + (documents == 1 ? " document" : " documents") +
+                     " of " + std::to_string(one.tokens) + " tokens, the last " + std::to_string(one.scored) +
+                     " of each scored";
+  if (one.tokens < one.context)
+    text += "; the text is too short for a context of " + std::to_string(one.context) + " tokens";
+  return text + "\n";
+}
+
+std::string chosen_text(const Recommendation& one) {
+  if (!one.chosen)
+    return "Stay at 16 bits: no cache of " + one.engine + " has a KL divergence of at most " +
+           text_of("%.3g", one.max_kl) + " nats a token.\n";
+  std::string text = "Use " + one.chosen->label + ": " + megabytes(one.chosen->bytes) + " at " +
+                     std::to_string(one.context) + " tokens, " + percent(one.chosen->bytes / one.full_bytes) + " of " +
+                     megabytes(one.full_bytes) + " (" + rule_text(one) + ").\n" + cost_text(*one.chosen);
+  if (one.use) {
+    text += "  " + one.engine + (one.use->flags.empty() ? "" : ": " + one.use->flags) + "\n";
+    for (const std::string& note : one.use->notes) text += "    " + note + "\n";
+  }
+  return text;
+}
+
+std::string row_text(const std::string& role, const Recommendation::Cache& cache) {
+  const auto& tail = cache.loss.tail;
+  return text_of("  %-14s%-22s%9s %8.4f %8s %8s  %6s\n", role.c_str(), cache.label.c_str(),
+                 megabytes(cache.bytes).c_str(), cache.loss.kl, tail ? number_text("%.4f", tail->p99).c_str() : "",
+                 tail ? number_text("%.3f", tail->largest.kl).c_str() : "", percent(cache.loss.top1).c_str());
+}
+
+}  // namespace
+
+std::string to_text(const Recommendation& one) {
+  std::string text = one.head.model.name + " in " + one.engine + " (" + one.engine_version + ")\n" + chosen_text(one);
+  if (one.chosen) text += "  " + measured_text(one, one.chosen->documents);
+  text += text_of("  %-14s%-22s%9s %8s %8s %8s  %6s\n", "", "", "bytes", "KL", "99 %", "largest", "top 1");
+  if (one.safer) text += row_text("next safer", *one.safer);
+  if (one.chosen) text += row_text("recommended", *one.chosen);
+  if (one.smaller) text += row_text("next smaller", *one.smaller);
+  for (const Recommendation::Cache& cache : one.unsafe) text += row_text("do not use", cache);
+  for (const std::string& file : one.files) text += "wrote " + file + "\n";
+  return text;
+}
+
+}  // namespace kvs::inline results

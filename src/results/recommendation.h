@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/comparison.h"
+#include "results/evaluation.h"
+
+namespace kvs::inline results {
+
+/// The cache that suits a model, an engine and a context (docs/recommend.md).
+struct Recommendation {
+  /// A measured cache.
+  struct Cache {
+    std::string label = {};
+    Json settings = Json::object();
+    double bytes = 0;  // of a document of `context` tokens
+    std::size_t documents = 0;
+    ScoredLoss loss = {};
+    std::optional<Retrieval> retrieval = {};
+
+    static void fields(auto& cache, auto&& field) {
+      field("label", cache.label)("settings", cache.settings)("bytes", cache.bytes)("documents", cache.documents)(
+          "loss", cache.loss);
+      field.absent_or("retrieval", cache.retrieval);
+    }
+  };
+  ResultHead head = {};
+  std::string engine = {}, engine_version = {};
+  std::size_t context = 0;               // asked for
+  std::size_t tokens = 0, scored = 0;    // of each document that was measured
+  std::optional<double> max_bytes = {};  // of --budget
+  double max_kl = 0;                     // of --max-kl; without effect if max_bytes is set
+  double full_bytes = 0;                 // of the full cache at 16 bits, at `context` tokens
+  std::optional<Cache> chosen = {};      // nothing: no cache is within max_kl
+  std::optional<Cache> smaller = {}, safer = {};
+  std::vector<Cache> unsafe = {};       // caches that the model does not stand
+  std::optional<EngineUse> use = {};    // of the chosen cache
+  std::vector<std::string> files = {};  // that were written, with their folder
+
+  static void fields(auto& one, auto&& field) {
+    field.inlined(one.head);
+    field("engine", one.engine)("engine_version", one.engine_version)("context", one.context)("tokens", one.tokens)(
+        "scored", one.scored)("max_bytes", one.max_bytes)("max_kl", one.max_kl)("full_bytes", one.full_bytes)(
+        "chosen", one.chosen)("smaller", one.smaller)("safer", one.safer)("unsafe", one.unsafe)("use", one.use)(
+        "files", one.files);
+  }
+};
+
+/// Returns a screen: the setting and what it costs in words, then the table of the caches around it.
+std::string to_text(const Recommendation& recommendation);
+
+}  // namespace kvs::inline results

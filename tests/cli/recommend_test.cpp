@@ -1,0 +1,66 @@
+#include <gmock/gmock.h>
+
+#include "tests/cli/text_fixture.h"
+
+namespace kvs::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class RecommendProgram : public TextPrograms {
+ protected:
+  std::vector<std::string> recommend(const std::string& out, std::vector<std::string> more) const {
+    more.insert(more.begin(),
+                {"recommend", "--model", folder_ / "model", "--out-dir", folder_ / out, "--threads", "1"});
+    return more;
+  }
+};
+
+TEST_F(RecommendProgram, MeasuresTheEnginesTypesAndWritesWhatItNeeds) {
+  write_text_of_rays(folder_ / "rays.txt", 12);
+  const Outcome outcome =
+      run("kvcalibrate",
+          recommend("safe", {"--engine", "vllm", "--context", "64", "--text", folder_ / "rays.txt", "--max-kl", "5"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("in vllm (0.33.0)\nUse "), HasSubstr("vllm: --kv-cache-dtype ")));
+  const Json found = config("safe/recommendation.json"), comparison = config("safe/comparison.json");
+  EXPECT_EQ(found.at("tokens"), 64);
+  for (const Json& one : comparison.at("configurations"))
+    EXPECT_EQ(one.contains("kl"), one.at("engines").contains("vllm") || !one.at("engines").empty()) << one;
+  EXPECT_EQ(config("safe/config.json").at("method"), "full");
+  const Outcome again = run("kvcalibrate", recommend("safe", {"--engine", "vllm", "--context", "64", "--text",
+                                                              folder_ / "rays.txt", "--max-kl", "5", "--resume"}));
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("finished before"));
+}
+
+TEST_F(RecommendProgram, AShortTextShortensTheContext) {
+  write_text_of_rays(folder_ / "rays.txt", 3);
+  const Outcome outcome =
+      run("kvcalibrate", recommend("safe", {"--engine", "vllm", "--context", "512", "--text", folder_ / "rays.txt"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_LT(config("safe/recommendation.json").at("tokens"), 512);
+  EXPECT_THAT(outcome.out, HasSubstr("the text is too short for a context of 512 tokens"));
+}
+
+TEST_F(RecommendProgram, RefusesWhatCannotBe) {
+  write_text_of_rays(folder_ / "rays.txt", 12);
+  const auto refusal = [&](std::vector<std::string> more, int status) {
+    more.insert(more.end(), {"--text", folder_ / "rays.txt"});
+    const Outcome outcome = run("kvcalibrate", recommend("safe", std::move(more)));
+    EXPECT_EQ(outcome.status, status) << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "safe")) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal({"--engine", "vlm", "--context", "64"}, 2), HasSubstr("found 'vlm', expected one of llama.cpp"));
+  EXPECT_THAT(refusal({"--engine", "transformers", "--context", "64"}, 4),
+              HasSubstr("found transformers, which executes"));
+  EXPECT_THAT(refusal({"--engine", "vllm", "--context", "4096"}, 2), HasSubstr("the model's context of 2048"));
+  EXPECT_THAT(refusal({"--engine", "vllm", "--context", "64", "--budget", "5%"}, 2), HasSubstr("the nearest is "));
+  EXPECT_THAT(refusal({"--engine", "vllm", "--context", "64", "--budget", "50%", "--max-kl", "1"}, 2),
+              HasSubstr("--max-kl"));
+}
+
+}  // namespace
+}  // namespace kvs::testing

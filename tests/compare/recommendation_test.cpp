@@ -1,0 +1,112 @@
+#include "calibrate/compare/recommendation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kvs {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Scored {
+  const char* label;
+  double bytes, kl, top1;
+  bool front = true;
+};
+
+ComparisonResult comparison_of(const std::vector<Scored>& caches) {
+  ComparisonResult result{.head = {.model = {.name = "tiny"}}, .documents = 2, .tokens = 32};
+  for (const auto& [label, bytes, kl, top1, front] : caches)
+    result.configurations.push_back(
+        {.label = label,
+         .method = "full",
+         .settings = {{"type", label}},
+         .documents = 2,
+         .pareto_front = front,
+         .loss = ScoredLoss{.bytes_ratio = bytes,
+                            .tokens_scored = 62,
+                            .kl = kl,
+                            .top1 = top1,
+                            .ratio = {.ppl = 1 + kl},
+                            .tail = DivergenceTail{.p99 = 10 * kl, .p999 = 15 * kl, .largest = {20 * kl, 1, 7, 3}}}});
+  return result;
+}
+
+const std::vector<Scored> kLlama{{"q8_0", 0.53, 0.0002, 0.99},
+                                 {"q5_1", 0.375, 0.013, 0.93, false},
+                                 {"q5_0", 0.34, 0.012, 0.93},
+                                 {"q4_0", 0.28, 0.06, 0.86},
+                                 {"iq4_nl", 0.27, 0.2, 0.7}};
+
+class Recommendations : public ::testing::Test {
+ protected:
+  Recommendations() {
+    model_.layer.assign(1, {.attention = {.query_heads = 1, .kv_heads = 1, .head_dim = 32}, .feed_forward = {}});
+    model_.context = 64;
+  }
+  Recommendation recommended(const std::vector<Scored>& caches, std::optional<double> max_share, double max_kl = 0) {
+    return recommend(comparison_of(caches), {&engine_of("llama.cpp", ""), 64, max_share, max_kl}, model_, chosen_);
+  }
+  static std::vector<std::string> labels_of(const std::vector<Recommendation::Cache>& caches) {
+    std::vector<std::string> labels;
+    for (const Recommendation::Cache& cache : caches) labels.push_back(cache.label);
+    return labels;
+  }
+
+  ModelConfig model_;
+  std::optional<std::size_t> chosen_;
+};
+
+TEST_F(Recommendations, AreTheFewestBytesWithinADivergence) {
+  const Recommendation one = recommended(kLlama, {}, 0.02);
+  EXPECT_EQ(chosen_, 2U);
+  EXPECT_EQ(one.chosen->label, "q5_0");
+  EXPECT_DOUBLE_EQ(one.chosen->bytes, 0.34 * 2 * 2 * 32 * 64);
+  EXPECT_EQ(one.safer->label, "q8_0");  // q5_1 is not on the front
+  EXPECT_FALSE(one.smaller);            // q4_0 is not safe
+  EXPECT_THAT(labels_of(one.unsafe), ElementsAre("q4_0", "iq4_nl"));
+}
+
+TEST_F(Recommendations, AreTheLeastDivergenceWithinABudget) {
+  const Recommendation one = recommended(kLlama, 0.38);
+  EXPECT_EQ(one.chosen->label, "q5_0");
+  EXPECT_DOUBLE_EQ(*one.max_bytes, 0.38 * one.full_bytes);
+  EXPECT_EQ(recommended(kLlama, 0.9).chosen->label, "q8_0");
+  EXPECT_EQ(recommended(kLlama, 0.9).smaller->label, "q5_0");
+}
+
+TEST_F(Recommendations, StayAt16BitsIfNothingIsWithinTheDivergence) {
+  const Recommendation one = recommended(kLlama, {}, 1e-5);
+  EXPECT_FALSE(chosen_ || one.chosen);
+  EXPECT_EQ(one.safer->label, "q8_0");
+  EXPECT_THAT(to_text(one),
+              AllOf(HasSubstr("Stay at 16 bits: no cache of llama.cpp has a KL divergence of at most 1e-05"),
+                    HasSubstr("next safer    q8_0")));
+}
+
+TEST_F(Recommendations, SayInWordsWhatTheyCost) {
+  Recommendation one = recommended(kLlama, {}, 0.02);
+  one.use = EngineUse{.engine = "llama.cpp", .flags = "-ctk q5_0 -ctv q5_0", .notes = {"a note"}};
+  EXPECT_THAT(to_text(one),
+              AllOf(HasSubstr("Use q5_0: 0.00279 MB at 64 tokens, 34.0 % of 0.00819 MB (fewest bytes with a KL "
+                              "divergence of at most 0.02 nats a token)."),
+                    HasSubstr("the largest is 0.240 at token 7 of document 1"),
+                    HasSubstr("llama.cpp: -ctk q5_0 -ctv q5_0\n    a note"),
+                    HasSubstr("the text is too short for a context of 64 tokens"), HasSubstr("do not use    q4_0"),
+                    Not(HasSubstr("next smaller"))));
+  const Json json = to_json(one);
+  EXPECT_EQ(dump_json(to_json(from_json<Recommendation>({json, "recommendation.json"}))), dump_json(json));
+}
+
+TEST_F(Recommendations, LeaveOutWhatWasScoredOnFewerDocumentsForLackOfTime) {
+  ComparisonResult comparison = comparison_of(kLlama);
+  comparison.configurations[2].documents = 1;
+  const Recommendation one = recommend(comparison, {&engine_of("llama.cpp", ""), 64, {}, 0.02}, model_, chosen_);
+  EXPECT_EQ(one.chosen->label, "q5_1");
+}
+
+}  // namespace
+}  // namespace kvs
