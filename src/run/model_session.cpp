@@ -114,8 +114,8 @@ void add_model_options(OptionTable& table) {
       .value("threads", "N", "processor threads (default: all that this process may use)")
       .from(1, kMaxThreads)
       .value("weights-budget", "SIZE",
-             "memory for weights, such as 24GiB; layers that do not fit are read from disk in every pass, in eval "
-             "and compare once for several passes (default: most of the free memory)")
+             "memory for weights, such as 24GiB; layers that do not fit are read from disk, once for several documents "
+             "where a command allows it (default: most of the free memory)")
       .check([](const Options& options) {
         if (!options.has("model") && !options.has("capture")) miss_option("model", "PATH");
         (void)weights_budget(options);

@@ -220,6 +220,8 @@ def comparisons():
     yield calibrate("compare_task", "compare", *plain, "--task", "needle", "--lengths", "600", "--depths", "50",
                     "--answer-tokens", "4", "--methods", "full,streaming,lagkv,snapkv", "--stores", "q4_0", "--compose",
                     "q8_0", "--out", "compare_task/o.json")
+    yield calibrate("recommend", "recommend", "--engine", "vllm", "--context", "96", "--text", "../inputs/rays.txt",
+                    "--max-kl", "5", "--out-dir", "recommend/safe", on=TINY + ALONE)
 
 
 def others():

@@ -54,8 +54,10 @@ class Build:
                          for word in words]
         return words
 
-    def has_method(self, step):
-        """Tells whether this build has the method that a step names."""
+    def has(self, step):
+        """Tells whether this build has the command and the method that a step names."""
+        if not self.help(step.program, step.words[0]):
+            return False
         named = [value for option, value in zip(step.words, step.words[1:]) if option == "--method"]
         return all(f"\n  {name}" in self.help("kvcalibrate", "eval") for name in named)
 
@@ -91,8 +93,8 @@ def found_in(step, old, new):
 
 def compare(step, old, new, pool):
     """@return the step's line and whether both builds made the same"""
-    if not old.has_method(step):
-        return "not run: the old build does not have the method", True
+    if not old.has(step):
+        return "not run: the old build does not have the command or the method", True
     (old_status, old_error), (new_status, new_error) = pool.map(lambda build: build.run(step), (old, new))
     if old_status != 0:
         return f"not run: the old build ends with {old_status}: {old_error}", False
