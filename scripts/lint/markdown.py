@@ -44,11 +44,15 @@ class Page:
         return flags
 
     def code(self):
-        """Returns the lines of code blocks. A line that ends in a backslash is joined with the next."""
-        pieces, open_piece = [], None
+        """Returns the lines of code blocks other than ```text, which holds output. A line that ends in a backslash is
+        joined with the next."""
+        pieces, open_piece, is_output = [], None, False
         for number, (line, code) in enumerate(zip(self.lines, self.is_code), 1):
             if not code or re.match(r" {0,3}(```|~~~)", line):
+                is_output = line.strip() == "```text"
                 open_piece = None
+                continue
+            if is_output:
                 continue
             if open_piece:
                 open_piece.text += " " + line.strip()
