@@ -2,6 +2,7 @@
 #include <functional>
 #include <tuple>
 
+#include "draw/svg.h"
 #include "eval/paired_difference.h"
 #include "export/report/markup.h"
 #include "export/report/pareto.h"
