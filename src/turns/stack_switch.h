@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -22,7 +23,13 @@ class SwitchedStack {
       stack_->bytes_ = context.size;
       return context;
     }
-    void deallocate(boost::context::stack_context& context) noexcept { memory_.deallocate(context); }
+    void deallocate(boost::context::stack_context& context) noexcept {
+#ifdef __SANITIZE_ADDRESS__
+      // Frames that never return leave red zones, which would stay on the addresses for the next mapping.
+      __asan_unpoison_memory_region(static_cast<std::byte*>(context.sp) - context.size, context.size);
+#endif
+      memory_.deallocate(context);
+    }
 
    private:
     boost::context::protected_fixedsize_stack memory_;
