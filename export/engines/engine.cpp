@@ -83,6 +83,7 @@ std::span<const Engine* const> all_engines() noexcept { return kEngines; }
 
 std::vector<std::string> engine_names() {
   std::vector<std::string> names;
+  names.reserve(kEngines.size());
   for (const Engine* const engine : kEngines) names.emplace_back(engine->name);
   return names;
 }

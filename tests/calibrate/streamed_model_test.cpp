@@ -54,6 +54,7 @@ struct StreamedModel : ::testing::Test {
 
 std::vector<std::vector<double>> copies(const std::vector<std::span<const double>>& sums) {
   std::vector<std::vector<double>> all;
+  all.reserve(sums.size());
   for (const std::span<const double> sum : sums) all.emplace_back(sum.begin(), sum.end());
   return all;
 }

@@ -52,6 +52,7 @@ class Recommendations : public ::testing::Test {
   }
   static std::vector<std::string> labels_of(const std::vector<Recommendation::Cache>& caches) {
     std::vector<std::string> labels;
+    labels.reserve(caches.size());
     for (const Recommendation::Cache& cache : caches) labels.push_back(cache.label);
     return labels;
   }

@@ -134,7 +134,7 @@ TEST(GgufLayers, SizesOfRecurrentBlocksAreChecked) {
 /// Metadata of a Gemma 4 whose full layers, every second one, have 32 channels in one KV head, of which 8 rotate.
 FakeGguf gemma4() {
   FakeGguf file = metadata("gemma4", 4);
-  const auto set = [&](const char* key, GgufValue value) { file.values[std::string("gemma4.") + key] = value; };
+  const auto set = [&](const char* key, const GgufValue& value) { file.values[std::string("gemma4.") + key] = value; };
   set("attention.key_length", std::uint64_t{32});
   set("attention.value_length", std::uint64_t{32});
   set("attention.key_length_swa", std::uint64_t{16});

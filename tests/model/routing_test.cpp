@@ -15,6 +15,7 @@ using testing::IsEmpty;
 /// Logits whose softmax is `scores`, which sum to 1.
 std::vector<float> logits_of(const std::vector<float>& scores) {
   std::vector<float> logits;
+  logits.reserve(scores.size());
   for (const float score : scores) logits.push_back(std::log(score) + 3);
   return logits;
 }
