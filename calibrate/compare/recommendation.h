@@ -22,8 +22,8 @@ struct RecommendationGoal {
 inline constexpr double kUnsafeKl = 0.1, kUnsafeTop1 = 0.9;
 
 /// Chooses among the scored caches of a comparison. With a maximum of bytes: the least divergence within it; else the
-/// fewest bytes within the maximum divergence. `safer` and `smaller` are its neighbours on the Pareto front; a smaller one
-/// that is not to be used is among `unsafe` alone.
+/// fewest bytes within the maximum divergence. `safer` and `smaller` are its neighbours on the Pareto front; a smaller
+/// one that is not to be used is among `unsafe` alone.
 /// @param chosen  gets the index of the chosen configuration
 Recommendation recommend(const ComparisonResult& comparison, const RecommendationGoal& goal, const ModelConfig& model,
                          std::optional<std::size_t>& chosen);

@@ -19,9 +19,8 @@ class RecommendProgram : public TextPrograms {
 
 TEST_F(RecommendProgram, MeasuresTheEnginesTypesAndWritesWhatItNeeds) {
   write_text_of_rays(folder_ / "rays.txt", 12);
-  const Outcome outcome =
-      run("kvcalibrate",
-          recommend("safe", {"--engine", "vllm", "--context", "64", "--text", folder_ / "rays.txt", "--max-kl", "5"}));
+  const Outcome outcome = run("kvcalibrate", recommend("safe", {"--engine", "vllm", "--context", "64", "--text",
+                                                                folder_ / "rays.txt", "--max-kl", "5.5"}));
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("in vllm (0.33.0)\nUse "), HasSubstr("vllm: --kv-cache-dtype ")));
   const Json found = config("safe/recommendation.json"), comparison = config("safe/comparison.json");
@@ -30,7 +29,7 @@ TEST_F(RecommendProgram, MeasuresTheEnginesTypesAndWritesWhatItNeeds) {
     EXPECT_EQ(one.contains("kl"), one.at("engines").contains("vllm") || !one.at("engines").empty()) << one;
   EXPECT_EQ(config("safe/config.json").at("method"), "full");
   const Outcome again = run("kvcalibrate", recommend("safe", {"--engine", "vllm", "--context", "64", "--text",
-                                                              folder_ / "rays.txt", "--max-kl", "5", "--resume"}));
+                                                              folder_ / "rays.txt", "--max-kl", "5.5", "--resume"}));
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("finished before"));
 }

@@ -70,8 +70,8 @@ OptionTable recommend_options() {
       .value("documents", "N", "maximum number of documents of N tokens", "4")
       .from(1)
       .value("budget", "SIZE", "maximum bytes: a share of the full 16-bit cache, such as 40%, or '9000B a token'")
-      .value("max-kl", "X", "without --budget: maximum KL divergence from the full cache's predictions, nats a token",
-             "0.02")
+      .value("max-kl", "NATS",
+             "without --budget: maximum KL divergence from the full cache's predictions, nats a token", "0.02")
       .value("time", "TIME", "time limit, such as 30s, 60m or 2h")
       .value("bos", "auto|on|off", kBosHelp, "auto")
       .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
