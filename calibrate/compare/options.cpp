@@ -102,9 +102,7 @@ bool calibrates(const Options& options, const CompareGrid& grid) {
 void check_engine(const Options& options) {
   const Engine& engine = *compared_engine(options);
   refuse_options(options, {"types-with-methods"}, "--engine");
-  if (engine.types.empty() && !engine.runs_methods)
-    throw Error(ErrorCode::kUnsupported, "--engine",
-                "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary));
+  require_compared_caches(engine, "--engine");
   if (engine.types.empty()) refuse_options(options, {"types"}, "--engine " + std::string(engine.name));
 }
 
@@ -212,8 +210,7 @@ CompareGrid compare_grid(const Options& options) {
     grid.types = type_words(options, "types");
   else
     grid.types.assign(engine->types.begin(), engine->types.end());
-  if (engine != nullptr && !engine->settings.empty())
-    grid.settings = parse_settings(std::array{std::string(engine->settings)}, std::string(engine->name));
+  if (engine != nullptr) grid.settings = settings_of(*engine);
   const bool composes = engine == nullptr && options.text("types-with-methods") != "none";
   if (composes) grid.composed = type_words(options, "types-with-methods");
   return grid;

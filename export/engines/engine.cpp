@@ -96,6 +96,17 @@ const Engine& engine_of(const std::string& name, const std::string& option) {
               "found '" + name + "', expected one of " + listed(names) + did_you_mean(name, names));
 }
 
+Json settings_of(const Engine& engine) {
+  if (engine.settings.empty()) return Json::object();
+  return parse_settings(std::array{std::string(engine.settings)}, std::string(engine.name));
+}
+
+void require_compared_caches(const Engine& engine, const std::string& option) {
+  if (engine.types.empty() && !engine.runs_methods)
+    throw Error(ErrorCode::kUnsupported, option,
+                "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary));
+}
+
 std::vector<EngineUse> engine_uses(const EngineCache& cache) {
   std::vector<EngineUse> uses;
   for (const Engine* const engine : all_engines()) {

@@ -51,6 +51,11 @@ std::span<const Engine* const> all_engines() noexcept;
 std::vector<std::string> engine_names();
 /// @throws Error kUsage with the known names
 const Engine& engine_of(const std::string& name, const std::string& option);
+/// Returns Engine::settings as parameters.
+Json settings_of(const Engine& engine);
+/// Refuses an engine that executes nothing but the full cache at 16 bits, which leaves nothing to compare.
+/// @throws Error kUnsupported
+void require_compared_caches(const Engine& engine, const std::string& option);
 /// Returns the engines that execute the cache, in the order of all_engines(), and how each is told.
 std::vector<EngineUse> engine_uses(const EngineCache& cache);
 

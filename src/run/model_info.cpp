@@ -1,7 +1,6 @@
 #include "run/model_info.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <numbers>
@@ -238,8 +237,7 @@ std::vector<std::string> executed_types(const Engine& engine, const ModelConfig&
   std::vector<std::string> types;
   for (const std::string_view type : engine.types) {
     Json settings = kv_type_settings(type);
-    if (!engine.settings.empty())
-      settings.update(parse_settings(std::array{std::string(engine.settings)}, std::string(engine.name)));
+    settings.update(settings_of(engine));
     try {
       const CacheChoice choice{.method = &kFullMethod, .parameters = {{settings, "", ErrorCode::kUnsupported}}};
       if (engine.obstacle(EngineCache(choice, config)).empty()) types.emplace_back(type);

@@ -37,10 +37,7 @@ constexpr double kQuestions = 0.1;  // share of --time for questions
 constexpr double kShares[] = {0.75, 0.5, 0.375, 0.25, 0.125};
 
 void check_recommend_options(const Options& options) {
-  const Engine& engine = engine_of(options.text("engine"), "--engine");
-  if (engine.types.empty() && !engine.runs_methods)
-    throw Error(ErrorCode::kUnsupported, "--engine",
-                "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary));
+  require_compared_caches(engine_of(options.text("engine"), "--engine"), "--engine");
   if (options.has("budget")) {
     (void)parse_budget(options.text("budget"));
     if (options.given("max-kl")) refuse_options(options, {"max-kl"}, "--budget");
@@ -103,8 +100,7 @@ CompareGrid grid_of(const Engine& engine, std::optional<double> share) {
   if (share && std::ranges::find(grid.budgets, *share) == grid.budgets.end()) grid.budgets.push_back(*share);
   std::ranges::sort(grid.budgets, std::greater());
   grid.types.assign(engine.types.begin(), engine.types.end());
-  if (!engine.settings.empty())
-    grid.settings = parse_settings(std::array{std::string(engine.settings)}, std::string(engine.name));
+  grid.settings = settings_of(engine);
   for (const Method* const method : all_methods())
     if (method->make != nullptr && (engine.runs_methods ? method->compared : method == &kFullMethod))
       grid.methods.emplace_back(method->name);
