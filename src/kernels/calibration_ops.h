@@ -46,10 +46,10 @@ class CalibrationOps {
   virtual SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank) = 0;
 
   /// Overwrites a symmetric positive definite matrix A [n, n] with its Cholesky factor L, A = L Lᵀ, and zeros in the
-  /// upper triangle. @throws Error kData if A is not positive definite.
+  /// upper triangle. n may be 0.  @throws Error kData if A is not positive definite.
   virtual void cholesky(TensorView<double, 2> matrix) = 0;
 
-  /// x ← x · L or x ← x · L⁻¹. x: [m, n]; lower: [n, n], its upper triangle is not read.
+  /// x ← x · L or x ← x · L⁻¹. x: [m, n], which may be empty; lower: [n, n], its upper triangle is not read.
   virtual void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, Triangular how) = 0;
 
   /// sum += Σ_rows x xᵀ in float64. x: [row, n]; sum: [n, n] host memory, both triangles.

@@ -77,6 +77,27 @@ TEST(OutputWeights, AreWhatErrorsOfKeysAndValuesCost) {
   expect_near(square(weights.keys.front(), 2), keys);
 }
 
+TEST(OutputWeights, AHeadWhoseChannelsAllRotateHasNoWeightsOfKeys) {
+  constexpr std::size_t kModel = 3, kDim = 2;
+  const AttentionMaps maps{2,
+                           2,
+                           kDim,
+                           kModel,
+                           0.5F,
+                           random_floats(2 * kDim * kModel, 1),
+                           random_floats(2 * kDim * kModel, 2),
+                           random_floats(kModel * 2 * kDim, 3),
+                           {}};
+  const std::vector<double> identity{1, 0, 0, 0, 1, 0, 0, 0, 1};
+  const auto backend = make_backend("cpu", DType::kF32, 1);
+  const auto ops = make_calibration_ops(*backend);
+  const std::vector<std::vector<std::size_t>> rows{{}, {0, 1}};
+  const OutputWeights weights = output_weights(*ops, maps, rows, identity);
+  EXPECT_TRUE(weights.keys[0].empty());
+  EXPECT_EQ(weights.keys[1].size(), kDim * kDim);
+  EXPECT_EQ(weights.values[0].size(), kDim * kDim);
+}
+
 TEST(Weighting, OutputsServeTheRowsThatCount) {
   constexpr std::size_t kHeight = 6, kWidth = 8, kRank = 2;
   const auto backend = make_backend("cpu", DType::kF32, 1);

@@ -131,6 +131,19 @@ TEST_F(CalibratePrograms, ElitekvWithFactorsOfFullRankEqualsPartialRope) {
   EXPECT_GT(std::abs(perplexity({"--config", folder_ / "low.json"}) / partial - 1), 1e-3);
 }
 
+TEST_F(CalibratePrograms, ElitekvWithEveryChunkEliteFactorisesTheValuesAlone) {
+  const double full = perplexity({"--method", "full"});
+  for (const char* whiten : {"off", "on", "both"}) {  // full rank: the 2 · 8 rows of W_v
+    const std::vector<std::string> how{
+        "--elite", "4",     "--rank",           "16",     "--allow-more-parameters", "--whiten",
+        whiten,    "--out", folder_ / "v.json", "--force"};
+    const Outcome made = run("kvcalibrate", with_text("elitekv", how));
+    ASSERT_EQ(made.status, 0) << made.err;
+    expect_valid("v.json");
+    EXPECT_NEAR(perplexity({"--config", folder_ / "v.json"}) / full, 1, 1e-4) << whiten;
+  }
+}
+
 TEST_F(CalibratePrograms, ElitekvSeparateFactorsShareTheBudget) {
   ASSERT_EQ(run("kvcalibrate", elitekv("s.json", {"--rank", "10", "--factorization", "separate"})).status, 0);
   expect_valid("s.json");

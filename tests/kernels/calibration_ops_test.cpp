@@ -165,6 +165,16 @@ TEST_F(CalibrationOpsTest, CholeskyFactorMultipliesBackAndSolves) {
   EXPECT_THROW(ops_->cholesky(TensorView<double, 2>(indefinite, {2, 2})), Error);
 }
 
+TEST_F(CalibrationOpsTest, CholeskyAndTriangularProductsTakeEmptyMatrices) {
+  std::vector<double> none, lower{2, 0, 1, 2};
+  ops_->cholesky(TensorView<double, 2>(none, {0, 0}));
+  for (const Triangular how : {Triangular::kMultiply, Triangular::kSolve}) {
+    ops_->multiply_lower(TensorView<double, 2>(none, {0, 2}), View(lower, {2, 2}), how);
+    ops_->multiply_lower(TensorView<double, 2>(none, {3, 0}), View(none, {0, 0}), how);
+  }
+  EXPECT_TRUE(none.empty());
+}
+
 TEST_F(CalibrationOpsTest, SecondMomentAddsOuterProductsOfRows) {
   std::vector<float> rows{1, 2, 3, 4, 5, 6};  // 3 rows of 2: Σ x xᵀ = [[35, 44], [44, 56]]
   std::vector<double> sum{1, 0, 0, 1};

@@ -104,7 +104,7 @@ TEST_F(BothDevices, SingularTripletsOfTallAndWideMatrices) {
 }
 
 TEST_F(BothDevices, CholeskyFactorsAndTriangularProducts) {
-  for (const std::size_t n : {1, 7, 130}) {
+  for (const std::size_t n : {0, 1, 7, 130}) {
     // Diagonally dominant, so positive definite with a condition number below 3.
     std::vector<double> a = random_doubles(n * n, 1);
     for (std::size_t i = 0; i < n; ++i) {

@@ -64,6 +64,7 @@ SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank) {
 void cholesky(TensorView<double, 2> matrix) {
   const std::size_t n = matrix.extent(0);
   if (matrix.extent(1) != n) throw Error(ErrorCode::kInternal, "cholesky", "the matrix is not square");
+  if (n == 0) return;
   check_finite(matrix.span(), "Cholesky factor");
   // The row-major lower triangle is the column-major upper one: A = Uᵀ U with U = Lᵀ.
   const int info = lapack().dpotrf(LAPACK_COL_MAJOR, 'U', to_int(n), matrix.data(), to_int(n));
@@ -77,6 +78,7 @@ void cholesky(TensorView<double, 2> matrix) {
 void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, Triangular how) {
   const std::size_t rows = x.extent(0), n = x.extent(1);
   if (lower.shape() != std::array{n, n}) throw Error(ErrorCode::kInternal, "multiply_lower", "shapes do not fit");
+  if (x.empty()) return;
   if (how == Triangular::kMultiply) {
     lapack().dtrmm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, to_int(rows), to_int(n), 1.0,
                    lower.data(), to_int(n), x.data(), to_int(n));

@@ -106,6 +106,7 @@ SingularValues svd(const Context& context, const Solver& solver, TensorView<cons
 void cholesky(const Context& context, const Solver& solver, TensorView<double, 2> matrix) {
   const std::size_t n = matrix.extent(0);
   if (matrix.extent(1) != n) throw Error(ErrorCode::kInternal, "cholesky", "the matrix is not square");
+  if (n == 0) return;
   check_finite(matrix, "Cholesky factor");
   const DeviceArray<double> a(context, std::span<const double>(matrix.span()));
   const DeviceArray<int> info(context, 1);
