@@ -47,6 +47,8 @@ struct ResidualStream {
   std::size_t tokens() const noexcept { return rows.view().extent(1); }
 };
 
+struct ForwardPass;
+
 /// The forward pass of every architecture in the table, written against Backend. Peak memory in addition to the
 /// weights: the residual stream and one layer's activations of the batch. Throws Interrupted between layers on a
 /// signal.
@@ -76,7 +78,6 @@ class Decoder {
   std::vector<float> logits(const ResidualStream& hidden, std::span<const std::size_t> rows);
 
  private:
-  struct ForwardPass;
   Operand final_rows(const ResidualStream& hidden, std::span<const std::size_t> rows);
 
   const Model* model_;
