@@ -242,6 +242,7 @@ struct ConfigKeys {
   std::string_view parallel_residual = {};  // switch; the row's arithmetic holds its default
   std::string_view window_pattern = {};     // overrides the row's period of WindowRule::kPattern
   std::string_view attention_scalar = {};   // scores are divided by its square root; empty: by that of head_dim
+  std::string_view head_dim = "head_dim";   // latent attention: of the channels that rotate
   std::size_t head_dim_default = 0;         // 0: hidden_size / heads
   std::size_t kv_heads_default = 0;         // 0: equal to the number of query heads, like null in every class
   std::size_t query_heads_default = 0, vocabulary_default = 0;  // 0: the keys are required

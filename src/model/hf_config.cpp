@@ -27,10 +27,10 @@ std::size_t kv_heads(const JsonCursor& root, const Architecture& row, std::size_
   return root.value().contains(key) || row.keys.kv_heads_default == 0 ? query_heads : row.keys.kv_heads_default;
 }
 
-/// Reads head_dim; 0 means hidden_size / heads, which null means in all classes.
-std::size_t head_dim(const JsonCursor& root, std::size_t otherwise) {
-  if (root.has("head_dim")) return hf_count(root, "head_dim", kMaxWidth);
-  return root.value().contains("head_dim") ? 0 : otherwise;
+/// Reads the channels of a head; 0 means hidden_size / heads, which null means in all classes.
+std::size_t head_dim(const JsonCursor& root, const ConfigKeys& keys) {
+  if (root.has(keys.head_dim)) return hf_count(root, keys.head_dim, kMaxWidth);
+  return root.value().contains(keys.head_dim) ? 0 : keys.head_dim_default;
 }
 
 const Architecture& row_of_class(const JsonCursor& root) {
@@ -111,9 +111,9 @@ AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row,
   AttentionConfig attention;
   attention.query_heads = hf_count(root, "num_attention_heads", kMaxHeads, keys.query_heads_default);
   attention.kv_heads = kv_heads(root, row, attention.query_heads);
-  attention.head_dim = head_dim(root, keys.head_dim_default);
+  attention.head_dim = head_dim(root, keys);
   complete_geometry(attention, d_model, root.place(),
-                    {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
+                    {"hidden_size", "num_attention_heads", "num_key_value_heads", keys.head_dim});
   if (!keys.attention_scalar.empty()) {
     const double scalar = root.has(keys.attention_scalar) ? root.at(keys.attention_scalar).positive_f32() : 256;
     attention.scale = static_cast<float>(1 / std::sqrt(scalar));

@@ -92,6 +92,12 @@ TEST(Experts, LayersOfTheListAndThoseBetweenStepsAreDense) {
   EXPECT_THAT(experts_of("qwen2_moe", {{"decoder_sparse_step", 5}}).sparse, Each(false));
 }
 
+TEST(Experts, AModelWithoutSparseLayersNeedsNoGroups) {  // the class's 256 experts have no 3 groups
+  const Json dense{{"first_k_dense_replace", 9}, {"n_group", 3}}, sparse{{"first_k_dense_replace", 3}, {"n_group", 3}};
+  EXPECT_THAT(experts_of("deepseek_v3", dense).sparse, Each(false));
+  expect_refused("deepseek_v3", sparse, "/n_group: found 3 groups, expected a divisor of 256 experts");
+}
+
 TEST(Experts, RefusesNumbersThatCannotBe) {
   expect_refused("qwen3_moe", {{"num_experts", 4}, {"num_experts_per_tok", 5}},
                  "/num_experts_per_tok: found 5, expected at most the 4 experts");

@@ -115,8 +115,9 @@ TEST(HfOptions, KeysOfOtherClassesAreRefusedUnlessTheyChangeNothing) {
         std::tuple{"qwen2", "final_logit_softcapping", Json(30)}, std::tuple{"qwen2", "attention_bias", Json(true)},
         std::tuple{"gemma3_text", "attn_logit_softcapping", Json(50)}, std::tuple{"gpt_neox", "mlp_bias", Json(true)},
         std::tuple{"gemma2", "use_bidirectional_attention", Json(true)},
-        std::tuple{"hunyuan_v1_moe", "use_cla", Json(true)}, std::tuple{"phi3", "num_local_experts", Json(8)},
-        std::tuple{"olmo2", "clip_qkv", Json(8.0)}, std::tuple{"gemma2", "sliding_window_pattern", Json(3)}}) {
+        std::tuple{"hunyuan_v1_moe", "use_cla", Json(true)}, std::tuple{"deepseek_v32", "mlp_bias", Json(true)},
+        std::tuple{"phi3", "num_local_experts", Json(8)}, std::tuple{"olmo2", "clip_qkv", Json(8.0)},
+        std::tuple{"gemma2", "sliding_window_pattern", Json(3)}}) {
     expect_refused(type, {{key, value}}, ErrorCode::kUnsupported, std::string("/") + key);
   }
   std::vector<std::string> notes;

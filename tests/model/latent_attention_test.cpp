@@ -197,6 +197,17 @@ TEST_F(LatentModel, IsTheLanguagePartOfKimiK25) {
   EXPECT_EQ(whole(), expected);
 }
 
+TEST_F(LatentModel, AHeadMayHaveAnOddNumberOfChannels) {
+  golden_ = read("mistral4");
+  open();
+  const std::vector<float> expected = whole();
+  golden_["config"]["head_dim"] = 11;  // written by Transformers beside its two parts, which count
+  open();
+  EXPECT_EQ(whole(), expected);
+  golden_["config"]["qk_rope_head_dim"] = 7;
+  test::expect_error(ErrorCode::kInput, "qk_rope_head_dim", [&] { open(); });
+}
+
 TEST_F(LatentModel, TheShareOfRotatedChannelsMustGiveTheSharedKey) {
   golden_ = read("mistral4");
   open();

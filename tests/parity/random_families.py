@@ -1,10 +1,11 @@
-"""Draws over the configurations of families with experts, recurrent layers, sinks, chunks and inputs of layers, for
-random_models.py."""
+"""Draws over the configurations of families with experts, recurrent layers, sinks, chunks, inputs of layers and latent
+attention, for random_models.py."""
 import json
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, Mistral4Config, Mistral4ForCausalLM
 
+AutoModelForCausalLM.register(Mistral4Config, Mistral4ForCausalLM, exist_ok=True)  # missing in Transformers 5.24
 LOCAL = ["sliding_attention", "full_attention"]
 
 
@@ -195,9 +196,98 @@ def llama4(r):
     return config
 
 
+def latent_rope(r):
+    """Parameters of every type whose factor of scores latent attention may also have."""
+    parameters = {"rope_theta": r.choice([10000.0, 500000.0, 123.0]),
+                  "rope_type": r.choice(["default", "linear", "yarn", "yarn", "yarn", "llama3"])}
+    if parameters["rope_type"] != "default":
+        parameters["factor"] = r.choice([1.0, 2.0, 4, 40.0])
+    if parameters["rope_type"] == "llama3":
+        parameters.update(low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=32)
+    if parameters["rope_type"] == "yarn":
+        parameters["original_max_position_embeddings"] = r.choice([8, 16, 64])
+        for key, values in {"beta_fast": [32, 16.0], "beta_slow": [1, 2.0], "attention_factor": [1.0, 0.7],
+                            "mscale": [1.0, 0.707, 0.0], "truncate": [True, False]}.items():
+            if r.random() < 0.4:
+                parameters[key] = r.choice(values)
+    if r.random() < 0.6:
+        parameters["mscale_all_dim"] = r.choice([1.0, 0.707, 0.0, 2])
+    return {"rope_parameters": parameters}
+
+
+def latent(r, query_ranks=(None, 1, 6, 12)):
+    """Latent attention with dense blocks and blocks of experts in groups."""
+    config = sizes(r)
+    config.pop("head_dim")
+    config["hidden_size"] = config["num_attention_heads"] * r.choice([4, 8, 16])
+    groups, of_group = r.choice([1, 1, 2, 3]), r.choice([2, 3])  # Transformers scores a group by its two best
+    chosen = r.randint(1, groups)
+    return {**config, "num_key_value_heads": config["num_attention_heads"], "kv_lora_rank": r.choice([1, 5, 12, 32]),
+            "q_lora_rank": r.choice(query_ranks), "qk_nope_head_dim": r.choice([1, 4, 10, 16]),
+            "qk_rope_head_dim": r.choice([2, 4, 8, 10]), "v_head_dim": r.choice([1, 6, 16, 20]),
+            "n_routed_experts": groups * of_group, "n_group": groups, "topk_group": chosen,
+            "num_experts_per_tok": r.randint(1, chosen * of_group), "n_shared_experts": r.choice([1, 2]),
+            "moe_intermediate_size": r.choice([8, 24]), "first_k_dense_replace": r.choice([0, 1, 2, 9]),
+            "routed_scaling_factor": r.choice([1.0, 2.5]), "norm_topk_prob": r.random() < 0.6,
+            "attention_bias": r.random() < 0.3, "hidden_act": r.choice(["silu", "silu", "gelu", "relu"]),
+            **latent_rope(r)}
+
+
+def blocks(r, config):
+    """Kinds of feed-forward blocks as a list, in place of first_k_dense_replace."""
+    if r.random() < 0.5:
+        config["mlp_layer_types"] = [r.choice(["dense", "sparse"]) for _ in range(config["num_hidden_layers"])]
+    return config
+
+
+def deepseek_v2(r):
+    config = latent(r, (None, 2, 6, 12))
+    config["kv_lora_rank"] += config["kv_lora_rank"] % 2  # Transformers fails if the channels to rotate begin odd
+    config["qk_nope_head_dim"] += config["qk_nope_head_dim"] % 2
+    return {**config, "topk_method": r.choice(["greedy", "group_limited_greedy"]), "mlp_bias": r.random() < 0.3}
+
+
+def deepseek_v3(r):
+    return {**latent(r), "rope_interleave": r.random() < 0.6}
+
+
+def mistral4(r):
+    config = deepseek_v3(r)
+    if config["rope_parameters"]["rope_type"] == "default":  # fails in Transformers 5.24
+        config["rope_parameters"].update(rope_type="linear", factor=1.0)
+    config["rope_parameters"]["llama_4_scaling_beta"] = r.choice([0.0, 0.1, 0.5])
+    config["rope_parameters"].setdefault("original_max_position_embeddings", r.choice([8, 32]))
+    return config
+
+
+def glm4_moe_lite(r):
+    config = deepseek_v3(r)
+    config.pop("first_k_dense_replace")
+    return blocks(r, config)
+
+
+def indexed(r):
+    """Latent attention with an index. It has many heads: tokens whose scores are all cut to 0 would be equal."""
+    config = blocks(r, latent(r, (6, 12)))
+    return {**config, "index_topk": r.choice([1, 7, 24, 2048]), "index_n_heads": 16,
+            "index_head_dim": config["qk_rope_head_dim"] + r.choice([0, 2, 8]), "mlp_bias": r.random() < 0.3}
+
+
+def glm_moe_dsa(r):
+    config = indexed(r)
+    layers = config["num_hidden_layers"]
+    if r.random() < 0.5:
+        config["indexer_types"] = ["full"] + [r.choice(["full", "shared"]) for _ in range(layers - 1)]
+    elif r.random() < 0.5:
+        config.update(index_topk_freq=r.choice([1, 2, 4]), index_skip_topk_offset=r.choice([1, 2, 3]))
+    return config
+
+
 FAMILIES = {"qwen3_next": qwen3_next, "qwen3_5_text": qwen3_5, "qwen3_5_moe_text": qwen3_5_moe, "gemma4_text": gemma4,
             "gemma3n_text": gemma3n, "lfm2": lfm2, "lfm2_moe": lfm2_moe, "granitemoehybrid": granitemoehybrid,
-            "nemotron_h": nemotron_h, "falcon_h1": falcon_h1, "gpt_oss": gpt_oss, "llama4_text": llama4}
+            "nemotron_h": nemotron_h, "falcon_h1": falcon_h1, "gpt_oss": gpt_oss, "llama4_text": llama4,
+            "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "deepseek_v32": indexed, "mistral4": mistral4,
+            "glm4_moe_lite": glm4_moe_lite, "glm_moe_dsa": glm_moe_dsa}
 KEPT = ("vocab_size", "hidden_size", "num_hidden_layers", "model_type", "num_attention_heads", "dtype")
 
 
@@ -227,6 +317,9 @@ def fill(model, r):
                 parameter.copy_((0.5 if unscaled and ("q_norm" in name or "k_norm" in name) else 1) * (1 + 0.2 * values))
             else:
                 parameter.copy_(0.25 * values)
+        for name, buffer in model.named_buffers():
+            if name.endswith(("e_score_correction_bias", "expert_bias")):
+                buffer.copy_(0.25 * torch.randn(buffer.shape, generator=generator))
 
 
 def write(r, kind, folder):
@@ -237,7 +330,8 @@ def write(r, kind, folder):
     model.save_pretrained(folder)
     config = json.loads((folder / "config.json").read_text())
     for key in sorted(config):
-        if key not in KEPT and r.random() < 0.02:
+        needed = key in KEPT or key == "num_key_value_heads" and "kv_lora_rank" in config  # no heads that share keys
+        if not needed and r.random() < 0.02:
             del config[key]
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     return [r.randrange(model.config.vocab_size) for _ in range(r.choice([30, 90]))]

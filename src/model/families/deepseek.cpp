@@ -11,6 +11,7 @@ using namespace tensors;
 using B = BiasGroup;
 
 constexpr auto kDeepseekMlp = pre_norm_mlp(B::kFeedForward);
+constexpr auto kDeepseekV32Mlp = pre_norm_mlp(B::kNone);  // no mlp_bias, although its class has the key
 constexpr auto kDeepseekV2ExpertTensors = join(kMlpExperts, shared_experts(B::kFeedForward));
 constexpr auto kDeepseekV3ExpertTensors =
     join(kMlpExperts, std::array{optional_in_gguf(router_bias("model.layers.{}.mlp.gate.e_score_correction_bias"))},
@@ -80,18 +81,20 @@ constexpr LayerRules kDeepseekLayers{
 
 }  // namespace
 
-constexpr Architecture kDeepseekV2{
-    .name = "deepseek_v2",
-    .hf_class = "DeepseekV2ForCausalLM",
-    .hf_base_class = "DeepseekV2Model",
-    .model_type = "deepseek_v2",
-    .model_tensors = kModelTensors,
-    .attention_tensors = kLatentAttention,
-    .feed_forward_tensors = kDeepseekMlp,
-    .hf_interleaved = true,
-    .experts = &kDeepseekV2Rules,
-    .layers = &kDeepseekLayers,
-    .keys = {.attention_bias = "attention_bias", .mlp_bias = "mlp_bias", .head_dim_default = 64}};
+constexpr Architecture kDeepseekV2{.name = "deepseek_v2",
+                                   .hf_class = "DeepseekV2ForCausalLM",
+                                   .hf_base_class = "DeepseekV2Model",
+                                   .model_type = "deepseek_v2",
+                                   .model_tensors = kModelTensors,
+                                   .attention_tensors = kLatentAttention,
+                                   .feed_forward_tensors = kDeepseekMlp,
+                                   .hf_interleaved = true,
+                                   .experts = &kDeepseekV2Rules,
+                                   .layers = &kDeepseekLayers,
+                                   .keys = {.attention_bias = "attention_bias",
+                                            .mlp_bias = "mlp_bias",
+                                            .head_dim = "qk_rope_head_dim",
+                                            .head_dim_default = 64}};
 
 constexpr Architecture kDeepseekV3{.name = "deepseek_v3",
                                    .hf_class = "DeepseekV3ForCausalLM",
@@ -107,22 +110,24 @@ constexpr Architecture kDeepseekV3{.name = "deepseek_v3",
                                    .layers = &kDeepseekLayers,
                                    .keys = {.attention_bias = "attention_bias",
                                             .interleaved = "rope_interleave",
+                                            .head_dim = "qk_rope_head_dim",
                                             .head_dim_default = 64,
                                             .context_default = 4096},
                                    .rope = {.gguf_score_multiplier = true}};
 
-constexpr Architecture kDeepseekV32{
-    .name = "deepseek_v32",
-    .hf_class = "DeepseekV32ForCausalLM",
-    .hf_base_class = "DeepseekV32Model",
-    .model_type = "deepseek_v32",
-    .model_tensors = kModelTensors,
-    .attention_tensors = kIndexedAttention,
-    .feed_forward_tensors = kDeepseekMlp,
-    .hf_interleaved = true,
-    .experts = &kDeepseekV32Rules,
-    .layers = &kIndexedLayers,
-    .keys = {
-        .attention_bias = "attention_bias", .mlp_bias = "mlp_bias", .head_dim_default = 64, .context_default = 163840}};
+constexpr Architecture kDeepseekV32{.name = "deepseek_v32",
+                                    .hf_class = "DeepseekV32ForCausalLM",
+                                    .hf_base_class = "DeepseekV32Model",
+                                    .model_type = "deepseek_v32",
+                                    .model_tensors = kModelTensors,
+                                    .attention_tensors = kIndexedAttention,
+                                    .feed_forward_tensors = kDeepseekV32Mlp,
+                                    .hf_interleaved = true,
+                                    .experts = &kDeepseekV32Rules,
+                                    .layers = &kIndexedLayers,
+                                    .keys = {.attention_bias = "attention_bias",
+                                             .head_dim = "qk_rope_head_dim",
+                                             .head_dim_default = 64,
+                                             .context_default = 163840}};
 
 }  // namespace kvs::inline model

@@ -1,5 +1,7 @@
 #include "model/families/experts.h"
 
+#include <algorithm>
+
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 #include "model/routing.h"
@@ -79,6 +81,7 @@ void read_chosen(const JsonCursor& root, const ExpertKeys& keys, ExpertLayers& a
 
 ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
   ExpertLayers all{.experts = {.scores = keys.scores}, .sparse = sparse_layers(root, layers, keys)};
+  if (std::ranges::find(all.sparse, true) == all.sparse.end()) return all;
   ExpertsConfig& experts = all.experts;
   experts.count = hf_count(root, stated_key(root, keys.count), kMaxWidth, keys.count_default);
   read_chosen(root, keys, all);

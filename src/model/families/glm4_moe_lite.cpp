@@ -87,6 +87,7 @@ constexpr Architecture kGlm4MoeLite{.name = "glm4_moe_lite",
                                     .keys = {.norm_epsilon_default = 1e-5F,
                                              .attention_bias = "attention_bias",
                                              .interleaved = "rope_interleave",
+                                             .head_dim = "qk_rope_head_dim",
                                              .head_dim_default = 64,
                                              .context_default = 202752}};
 
@@ -105,6 +106,7 @@ constexpr Architecture kGlmMoeDsa{.name = "glm_moe_dsa",
                                   .layers = &kGlmDsaLayers,
                                   .keys = {.norm_epsilon_default = 1e-5F,
                                            .attention_bias = "attention_bias",
+                                           .head_dim = "qk_rope_head_dim",
                                            .head_dim_default = 64,
                                            .context_default = 202752},
                                   .rope = {.gguf_score_multiplier = true}};

@@ -120,7 +120,6 @@ void read_latent_attention(const JsonCursor& root, ModelConfig& config, const La
                             .value_dim = hf_count(root, "v_head_dim", kMaxWidth, defaults.value_dim),
                             .index = read_index(root, defaults.index)};
   const std::size_t shared = hf_count(root, "qk_rope_head_dim", kMaxWidth, defaults.shared_key_dim);
-  if (shared % 2 != 0) root.at("qk_rope_head_dim").fail("an even number (RoPE rotates pairs)");
   check_index(latent, shared, root.place());
   set_latent_attention(config, latent, shared, score_temperature(root));
   if (!defaults.index_types) return;
