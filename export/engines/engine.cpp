@@ -56,17 +56,24 @@ std::optional<std::string> one_type(const EngineCache& cache, std::string& obsta
   return std::nullopt;
 }
 
-std::string only_fp8(const EngineCache& cache) {
+std::string only_types(const EngineCache& cache, std::span<const std::string_view> types) {
   if (std::string found = only_full(cache); !found.empty()) return found;
   std::string obstacle;
   const auto type = one_type(cache, obstacle);
   if (!type) return obstacle;
-  return *type == "none" || *type == "bf16" || *type == "fp8" ? "" : unknown_type(*type, kFp8Types);
+  return *type == "none" || *type == "bf16" || holds(types, *type) ? "" : unknown_type(*type, types);
 }
 
-bool has_fp8(const EngineCache& cache) {
+std::string type_of_all(const EngineCache& cache) {
   const auto types = cache.types();
-  return !types.empty() && types.front().k == "fp8";
+  return types.empty() || types.front().k == "bf16" ? "none" : types.front().k;
+}
+
+std::string scales_but_one(const EngineCache& cache, const std::string& type) {
+  for (const char* name : {"scale_k", "scale_v"})
+    if (cache.parameters.at(name) != Json(1.0))
+      return "found " + std::string(name) + " other than 1, expected 1: the engine has no scales of " + type;
+  return "";
 }
 
 bool holds(std::span<const std::string_view> types, std::string_view type) {

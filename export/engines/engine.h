@@ -45,6 +45,9 @@ struct Engine {
   std::string (*obstacle)(const EngineCache& cache) = nullptr;
   /// Returns how the engine is told. obstacle() must be empty.
   EngineUse (*use)(const EngineCache& cache) = nullptr;
+  /// Returns the module of a layer with whose name the engine reads the tensors k_scale and v_scale. nullptr: it reads
+  /// none.
+  std::string_view (*scale_module)(const ModelConfig& model) = nullptr;
 };
 
 std::span<const Engine* const> all_engines() noexcept;

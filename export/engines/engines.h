@@ -22,11 +22,12 @@ bool holds(std::span<const std::string_view> types, std::string_view type);
 /// Returns "found TYPE, expected one of …".
 std::string unknown_type(const std::string& type, std::span<const std::string_view> types);
 
-/// Engines that hold one type in all layers, fp8 or 16 bits.
-inline constexpr std::array<std::string_view, 1> kFp8Types{"fp8"};
-/// Returns why the cache is neither; empty if it is one of them.
-std::string only_fp8(const EngineCache& cache);
-/// Returns true if the layers hold fp8.
-bool has_fp8(const EngineCache& cache);
+/// Returns why a cache is not one of an engine that holds one type in all layers: 16 bits or one of `types`; else
+/// empty.
+std::string only_types(const EngineCache& cache, std::span<const std::string_view> types);
+/// Returns the type that all layers hold, once only_types() is empty; "none" for 16 bits.
+std::string type_of_all(const EngineCache& cache);
+/// Returns why scales of `type` are not 1; empty if they are.
+std::string scales_but_one(const EngineCache& cache, const std::string& type);
 
 }  // namespace kvs::inline engines

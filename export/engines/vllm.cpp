@@ -6,14 +6,16 @@
 namespace kvs::inline engines {
 namespace {
 
-constexpr std::array<std::string_view, 8> kVllmTypes{"fp8",
-                                                     "int8_per_token_head",
-                                                     "fp8_per_token_head",
-                                                     "int4_per_token_head",
-                                                     "turboquant_k8v4",
-                                                     "turboquant_4bit_nc",
-                                                     "turboquant_k3v4_nc",
-                                                     "turboquant_3bit_nc"};
+constexpr std::array<std::string_view, 10> kVllmTypes{"fp8",
+                                                      "fp8_e5m2",
+                                                      "nvfp4",
+                                                      "int8_per_token_head",
+                                                      "fp8_per_token_head",
+                                                      "int4_per_token_head",
+                                                      "turboquant_k8v4",
+                                                      "turboquant_4bit_nc",
+                                                      "turboquant_k3v4_nc",
+                                                      "turboquant_3bit_nc"};
 
 /// Returns the type of the layers that are not at 16 bits; "none" if all are.
 std::string coded_type(const EngineCache& cache) {
@@ -31,7 +33,8 @@ std::string obstacle_of_vllm(const EngineCache& cache) {
     if (k != v) return "found " + k + " keys and " + v + " values, expected one type for both";
     if (k != "none" && k != coded) return "found " + coded + " and " + k + " in layers, expected one type and 16 bits";
   }
-  return is_plain(coded) || holds(kVllmTypes, coded) ? "" : unknown_type(coded, kVllmTypes);
+  if (!is_plain(coded) && !holds(kVllmTypes, coded)) return unknown_type(coded, kVllmTypes);
+  return coded == "fp8_e5m2" ? scales_but_one(cache, coded) : "";
 }
 
 EngineUse use_in_vllm(const EngineCache& cache) {
@@ -45,19 +48,30 @@ EngineUse use_in_vllm(const EngineCache& cache) {
   for (std::size_t n = 0; n < types.size(); ++n)
     if (types[n].is_plain()) skipped += ' ' + std::to_string(layers[n]);
   if (!skipped.empty()) use.flags += " --kv-cache-dtype-skip-layers" + skipped;
+  if (coded == "nvfp4" && !scales_but_one(cache, coded).empty())
+    use.notes.emplace_back("scales of the checkpoint, as ModelOpt writes them (kv_cache_quant_algo NVFP4); else 1");
   if (coded != "fp8") return use;
   use.exporter = "vllm-fp8";
   use.notes.emplace_back("scales of the checkpoint: `kvcalibrate export --to vllm-fp8`; without them vLLM uses 1");
   return use;
 }
 
+/// vLLM renames self_attn.k_scale to its parameter self_attn.attn.k_scale, but not when it loads the family of Qwen3.5
+/// (issue 54623), which takes the parameter's name itself.
+std::string_view scale_module_of(const ModelConfig& model) {
+  return model.architecture.starts_with("qwen3_5") ? "self_attn.attn" : "self_attn";
+}
+
 }  // namespace
 
 const Engine kVllm{.name = "vllm",
                    .version = "0.33.0",
-                   .summary = "the full cache in fp8, a type per token and head, or TurboQuant; some layers at 16 bits",
+                   .summary =
+                       "the full cache in fp8, fp8_e5m2, nvfp4, a type per token and head, or TurboQuant; some "
+                       "layers at 16 bits",
                    .types = kVllmTypes,
                    .obstacle = obstacle_of_vllm,
-                   .use = use_in_vllm};
+                   .use = use_in_vllm,
+                   .scale_module = scale_module_of};
 
 }  // namespace kvs::inline engines

@@ -54,6 +54,8 @@ constexpr std::array kStorageTypes{of_both("none", RowKind::kF32),
                                    ggml("q4_0", RowKind::kQ4_0),
                                    ggml("iq4_nl", RowKind::kIq4Nl),
                                    of_both("fp8", RowKind::kE4m3),
+                                   of_both("fp8_e5m2", RowKind::kE5m2),
+                                   of_both("nvfp4", RowKind::kNvFp4, 16),
                                    of_both("int8_per_token_head", RowKind::kInt8Row),
                                    of_both("fp8_per_token_head", RowKind::kE4m3Row),
                                    of_both("int4_per_token_head", RowKind::kInt4Row, 2, Rotation::kSignedHead),
@@ -143,8 +145,8 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
     const std::vector<double> given = parameters.values(name, help, 1, kLeast, kMost, heads_of.kv_heads);
     return std::vector<float>(given.begin(), given.end());
   };
-  types.k.scales = scales("scale_k", "scale of fp8 keys: one value, or one per KV head");
-  types.v.scales = scales("scale_v", "scale of fp8 values: one value, or one per KV head");
+  types.k.scales = scales("scale_k", "scale of keys in fp8, fp8_e5m2 or nvfp4: one value, or one per KV head");
+  types.v.scales = scales("scale_v", "scale of values in fp8, fp8_e5m2 or nvfp4: one value, or one per KV head");
   if (heads_of.latent && types.k.format.kind != types.v.format.kind)
     parameters.refuse(
         "type_v", "found another than of keys, expected the same: a row of latent attention is key and value at once");

@@ -11,7 +11,7 @@ namespace kvs::inline caches {
 /// How rows of keys, or of values, are stored.
 struct RowType {
   RowFormat format = {};
-  std::vector<float> scales = {};  // StoredRows::scales; for RowKind::kE4m3 also one for all heads
+  std::vector<float> scales = {};  // StoredRows::scales; of is_scaled() also one for all heads
 };
 
 /// How a layer stores its keys and values.

@@ -48,7 +48,7 @@ void RowBuffer::reserve(Backend& backend, std::size_t heads, std::size_t values,
     backend.copy(writable(larger, head, 0), held_.row(0, head, 0), held_.bytes(count()));
   if (!type_.scales.empty() && scales_.view().empty()) {
     std::vector<float> each = type_.scales;
-    if (type_.format.kind == RowKind::kE4m3) each.resize(heads, each.front());
+    if (type_.format.is_scaled()) each.resize(heads, each.front());
     scales_ = BackendTensor<float, 1>(backend, {each.size()});
     backend.upload(scales_.view().data(), each.data(), scales_.bytes());
   }

@@ -28,7 +28,7 @@ struct StoredRows {
   std::array<std::size_t, 4> shape{};  // [member or 1, head, capacity, value]
   std::size_t count = 0;
   RowFormat format = {};
-  /// kE4m3: [head], or empty for 1. kTrellis: the books, then [head, value] of TrellisValue.
+  /// RowFormat::is_scaled(): [head], or empty for 1. kTrellis: the books, then [head, value] of TrellisValue.
   BackendView<const float, 1> scales = {};
 };
 

@@ -25,6 +25,7 @@ enum class RowKind : std::uint8_t {
   kIq4Nl,
   // vLLM: fp8 with given scales; one scale per row; TurboQuant's keys and values
   kE4m3,
+  kE5m2,
   kInt8Row,
   kE4m3Row,
   kInt4Row,
@@ -36,6 +37,8 @@ enum class RowKind : std::uint8_t {
   kKivi4,
   kKivi2,
   kQuarot4,
+  // NVFP4: blocks of 16 values with an e4m3 scale each, and a given scale
+  kNvFp4,
   // ours: trellis-coded values with unequal rates (codecs/trellis.h)
   kTrellis
 };
@@ -51,6 +54,10 @@ struct RowFormat {
   std::uint32_t split = 0;  // values [0, split) and the rest are separate rows, each padded with zeros to whole blocks
 
   constexpr bool is_plain() const noexcept { return kind == RowKind::kF32; }
+  /// Returns true if rows are divided by a given scale of their head before they are encoded.
+  constexpr bool is_scaled() const noexcept {
+    return kind == RowKind::kE4m3 || kind == RowKind::kE5m2 || kind == RowKind::kNvFp4;
+  }
   /// Returns true if rows are encoded in another basis.
   constexpr bool turns() const noexcept { return adjacent_pairs || signs || hadamard > 0; }
   friend constexpr bool operator==(const RowFormat&, const RowFormat&) = default;
@@ -82,6 +89,7 @@ KVS_HOST_DEVICE constexpr RowGroup group_of(const RowFormat& format, std::size_t
     case RowKind::kIq4Nl:
       return {32, 18};
     case RowKind::kE4m3:
+    case RowKind::kE5m2:
       return {values, values};
     case RowKind::kInt8Row:
     case RowKind::kE4m3Row:
@@ -100,6 +108,8 @@ KVS_HOST_DEVICE constexpr RowGroup group_of(const RowFormat& format, std::size_t
       return {group, group / 2 + 4};
     case RowKind::kKivi2:
       return {group, group / 4 + 4};
+    case RowKind::kNvFp4:
+      return {16, 9};
     case RowKind::kTrellis:
       return {values, 2 + (group + 7) / 8};
   }
@@ -132,7 +142,7 @@ constexpr std::size_t kTrellisBooks = std::size_t{9} * 256;
 
 /// The tables of one head's rows, in addition to their bytes.
 struct RowTables {
-  float scale = 1;                // of kE4m3
+  float scale = 1;                // of RowFormat::is_scaled()
   const float* books = nullptr;   // of kTrellis
   const float* values = nullptr;  // of kTrellis: TrellisValue of each value
 };

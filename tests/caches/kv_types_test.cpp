@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "caches/cache_shape.h"
 #include "caches/parameters.h"
 #include "io/file.h"
@@ -23,6 +25,18 @@ KvTypes types_of(const std::vector<std::string>& settings, std::size_t head_dim,
   return types;
 }
 
+std::string hex_digits(std::byte byte) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  return {kDigits[std::to_integer<unsigned>(byte) / 16], kDigits[std::to_integer<unsigned>(byte) % 16]};
+}
+
+std::vector<std::byte> as_bytes(const std::vector<int>& numbers) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(numbers.size());
+  for (const int number : numbers) bytes.push_back(static_cast<std::byte>(number));
+  return bytes;
+}
+
 /// The vectors of golden/cache_rows.json (its `source` says where they come from).
 class StoreVectors : public ::testing::Test {
  protected:
@@ -35,11 +49,8 @@ class StoreVectors : public ::testing::Test {
   }
   std::string hex(const RowType& types, const std::vector<float>& x) {
     std::string text;
-    for (const std::byte byte : test::CodedRows(*backend_, types.format, x, 1, x.size()).bytes()) {
-      constexpr std::string_view kDigits = "0123456789abcdef";
-      text += kDigits[std::to_integer<unsigned>(byte) / 16];
-      text += kDigits[std::to_integer<unsigned>(byte) % 16];
-    }
+    for (const std::byte byte : test::CodedRows(*backend_, types.format, x, 1, x.size()).bytes())
+      text += hex_digits(byte);
     return text;
   }
 
@@ -66,8 +77,9 @@ TEST_F(StoreVectors, TiesOfLlamaCpp) {
   expect_stands_for(q4, padded({8, -8, 1, -1}), {8, -7, 1, -1, 0});
   expect_stands_for(q4, padded({-8, 8, 1, -1}), {-8, 7, 1, -1, 0});
   expect_stands_for(q8, padded({0.5F, 1.5F, 2.5F, -0.5F, -1.5F, -2.5F, 127, -8}), {1, 2, 3, -1, -2, -3, 127, -8, 0});
-  for (const char* const kind : {"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "fp8", "fp8_per_token_head",
-                                 "int8_per_token_head", "int4_per_token_head", "quarot4", "turboquant_3bit_nc"}) {
+  for (const char* const kind :
+       {"q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "fp8", "fp8_e5m2", "nvfp4", "fp8_per_token_head",
+        "int8_per_token_head", "int4_per_token_head", "quarot4", "turboquant_3bit_nc"}) {
     const KvTypes types = types_of({std::string("type=") + kind, "type_skip_layers=none"}, 32);
     expect_stands_for(types.k, padded({}), padded({}));
     expect_stands_for(types.v, padded({}), padded({}));
@@ -87,6 +99,61 @@ TEST_F(StoreVectors, VllmsFp8AndInt8) {
   exact.scales = {4.37F / 448};
   expect_stands_for(exact, values("x"), values("fp8 scale amax/448"));
   expect_stands_for(types_of({"type=int8_per_token_head"}, 32).v, values("x"), values("int8_per_token_head (d 32)"));
+}
+
+/// The rows of golden/float_rows.json.
+class FloatRows : public ::testing::Test {
+ protected:
+  template <class T = float>
+  std::vector<T> values(const char* name) const {
+    return golden_.at(name).get<std::vector<T>>();
+  }
+  std::vector<float> flat(const char* name) const {
+    std::vector<float> all;
+    for (const auto& row : golden_.at(name).get<std::vector<std::vector<float>>>())
+      all.insert(all.end(), row.begin(), row.end());
+    return all;
+  }
+  test::CodedRows rows(const RowType& type, const std::vector<float>& x, std::size_t width) {
+    return {*backend_, type.format, x, 1, width, type.scales};
+  }
+
+  Json golden_ = parse_json(read_text_file(KVS_GOLDEN_DIR "/float_rows.json", 1 << 20), "float_rows.json");
+  std::unique_ptr<Backend> backend_ = make_backend("cpu", DType::kF32, 1);
+};
+
+TEST_F(FloatRows, E5m2RoundsAndSaturatesAsTorch) {
+  const std::vector<float> edges = values("e5m2 edges");  // every number, and the ties between two
+  EXPECT_EQ(rows(types_of({"type=fp8_e5m2"}, edges.size()).k, edges, edges.size()).bytes(),
+            as_bytes(values<int>("e5m2 of edges")));
+  const KvTypes types = types_of({"type=fp8_e5m2", "scale_k=0.25"}, 64);
+  const test::CodedRows coded = rows(types.k, flat("x"), 64);
+  EXPECT_EQ(download(*backend_, coded.decoded().view()), flat("e5m2 values"));
+  EXPECT_EQ(rows(types.v, {1e9F, -1e9F}, 2).bytes(), as_bytes({0x7b, 0xfb}));
+}
+
+TEST_F(FloatRows, NvFp4HasTheScalesAndCodesOfCompressedTensors) {
+  RowType type = types_of({"type=nvfp4"}, 64).v;
+  type.scales = {golden_.at("nvfp4 g").get<float>()};
+  const test::CodedRows coded = rows(type, flat("x"), 64);
+  std::string expected, found;
+  for (const std::string& row : values<std::string>("nvfp4 bytes")) expected += row;
+  for (const std::byte byte : coded.bytes()) found += hex_digits(byte);
+  EXPECT_EQ(found, expected);
+  const std::vector<float> decoded = download(*backend_, coded.decoded().view()), golden = flat("nvfp4 values");
+  for (std::size_t i = 0; i < golden.size(); ++i)
+    EXPECT_NEAR(decoded[i], golden[i], 2e-7F * std::abs(golden[i])) << "value " << i;
+}
+
+TEST_F(FloatRows, NvFp4TakesFourAndAHalfBitsAValue) {
+  EXPECT_EQ(rows_bytes({.kind = RowKind::kNvFp4}, 64, 10) * 8, 64U * 10 * 9 / 2);
+  // A scale of the layer's largest magnitude over 2688 uses the whole range of e4m3: 2688 = 6 · 448.
+  std::vector<float> x(16, 0.5F);
+  x[3] = -2688;
+  EXPECT_EQ(download(*backend_, rows(types_of({"type=nvfp4"}, 16).k, x, 16).decoded().view())[3], -2688);
+  // Values beyond saturate: 6 · 448.
+  x[3] = 1e6F;
+  EXPECT_EQ(download(*backend_, rows(types_of({"type=nvfp4"}, 16).k, x, 16).decoded().view())[3], 2688);
 }
 
 TEST_F(StoreVectors, RotationsAndLayouts) {
@@ -118,6 +185,14 @@ TEST(ReadStore, SidesOverrideBothAndLayersMayBeLeftOut) {
   EXPECT_EQ(types_of({"type=turboquant_k8v4"}, 64, false, 6, 2).k.format.kind, RowKind::kE4m3);
 }
 
+TEST(ReadStore, Fp8KeysWithNvFp4ValuesHaveScalesOfTheirOwn) {
+  const KvTypes types = types_of({"type_k=fp8", "type_v=nvfp4", "scale_k=0.5", "scale_v=0.25"}, 64);
+  EXPECT_EQ(types.k.format.kind, RowKind::kE4m3);
+  EXPECT_EQ(types.v.format.kind, RowKind::kNvFp4);
+  EXPECT_EQ(types.k.scales, (std::vector<float>{0.5F, 0.5F}));
+  EXPECT_EQ(types.v.scales, (std::vector<float>{0.25F, 0.25F}));
+}
+
 TEST(ReadStore, RotatesAsLlamaCppDoes) {
   const auto runs = [](std::size_t head_dim) {
     const KvTypes types = types_of({"type=q8_0"}, head_dim);
@@ -138,6 +213,7 @@ TEST(ReadStore, RefusesHeadsThatDoNotDivide) {
   refused("quarot4", 96);
   refused("turboquant_4bit_nc", 96);
   refused("int4_per_token_head", 33);
+  refused("nvfp4", 24);
   test::expect_error(ErrorCode::kUsage, "type: found \"q3_0\", expected one of none, f16",
                      [] { (void)types_of({"type=q3_0"}, 64); });
   test::expect_error(ErrorCode::kUsage, "scale_k: found 0, expected a number from", [] {

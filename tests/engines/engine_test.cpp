@@ -96,6 +96,23 @@ TEST(Engines, VllmTakesOneTypeAndLayersAt16Bits) {
       HasSubstr("fp8 and int8_per_token_head"));
 }
 
+TEST(Engines, TheFloatTypesOfVllmSglangAndTensorRt) {
+  const ModelConfig model = model_of(2);
+  const EngineCache nvfp4 = cache_of(model, {{"type", "nvfp4"}}), e5m2 = cache_of(model, {{"type", "fp8_e5m2"}});
+  EXPECT_THAT(names_of(nvfp4), ElementsAre("vllm", "sglang", "tensorrt-llm"));
+  EXPECT_THAT(names_of(e5m2), ElementsAre("vllm", "sglang"));
+  EXPECT_EQ(flags_of("vllm", e5m2), "--kv-cache-dtype fp8_e5m2");
+  EXPECT_EQ(flags_of("sglang", nvfp4), "--kv-cache-dtype nvfp4");
+  EXPECT_EQ(flags_of("tensorrt-llm", nvfp4), "--kv_cache_dtype nvfp4");
+  const Json scaled{{"type", "fp8_e5m2"}, {"scale_k", 0.5}};
+  EXPECT_THAT(obstacle_in("vllm", cache_of(model, scaled)), HasSubstr("scale_k other than 1, expected 1"));
+  EXPECT_THAT(obstacle_in("sglang", cache_of(model, {{"type", "nvfp4"}, {"scale_v", 0.5}})), HasSubstr("scale_v"));
+  EXPECT_THAT(engine_of("vllm", "").use(cache_of(model, {{"type", "nvfp4"}, {"scale_v", 0.5}})).notes,
+              ElementsAre(HasSubstr("ModelOpt")));
+  EXPECT_THAT(obstacle_in("vllm", cache_of(model, {{"type_k", "fp8"}, {"type_v", "nvfp4"}})),
+              HasSubstr("found fp8 keys and nvfp4 values, expected one type for both"));
+}
+
 TEST(Engines, SglangTakesOneScaleForKeysAndValues) {
   const ModelConfig model = model_of(2);
   EXPECT_EQ(flags_of("sglang", cache_of(model, {{"type", "fp8"}})), "--kv-cache-dtype fp8_e4m3");
@@ -103,6 +120,15 @@ TEST(Engines, SglangTakesOneScaleForKeysAndValues) {
   const EngineCache equal = cache_of(model, {{"type", "fp8"}, {"scale_k", {0.5, 2.0}}, {"scale_v", {0.5, 2.0}}});
   EXPECT_THAT(engine_of("sglang", "").use(equal).notes, ElementsAre(HasSubstr("--quantization-param-path")));
   EXPECT_EQ(obstacle_in("tensorrt-llm", cache_of(model, {{"type", "fp8"}, {"scale_k", 0.5}})), "");
+}
+
+TEST(Engines, VllmNamesTheScalesOfAFamily) {
+  ModelConfig model = model_of(2);
+  model.architecture = "llama";
+  EXPECT_EQ(engine_of("vllm", "").scale_module(model), "self_attn");
+  model.architecture = "qwen3_5_moe";
+  EXPECT_EQ(engine_of("vllm", "").scale_module(model), "self_attn.attn");
+  EXPECT_EQ(engine_of("llama.cpp", "").scale_module, nullptr);
 }
 
 TEST(Engines, OtherMethodsRunInThePackageAlone) {

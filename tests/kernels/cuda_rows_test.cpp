@@ -13,8 +13,7 @@ TEST_F(CudaRows, BytesAndValuesAreThoseOfTheCpu) {
   std::fill_n(values.begin(), kWidth, 0.0F);            // a row of zeros
   std::fill_n(values.begin() + kWidth, kWidth, -2.5F);  // a constant one
   for (const RowFormat& format : all_formats()) {
-    const std::vector<float> scales =
-        format.kind == RowKind::kE4m3 ? std::vector<float>{0.003F, 0.5F} : std::vector<float>{};
+    const std::vector<float> scales = format.is_scaled() ? std::vector<float>{0.003F, 0.5F} : std::vector<float>{};
     const auto [cpu, cuda] = both([&](Backend& backend) {
       const CodedRows rows(backend, format, values, kHeads, kWidth, scales);
       return std::pair(rows.bytes(), download(backend, rows.decoded().view()));

@@ -36,6 +36,8 @@ void with_codec(RowKind kind, Run run) {
       return run(Iq4Nl{});
     case RowKind::kE4m3:
       return run(E4m3{});
+    case RowKind::kE5m2:
+      return run(E5m2{});
     case RowKind::kInt8Row:
       return run(Int8Row{});
     case RowKind::kE4m3Row:
@@ -56,6 +58,8 @@ void with_codec(RowKind kind, Run run) {
       return run(Stepped<2, 0>{});
     case RowKind::kQuarot4:
       return run(Stepped<4, 1>{});
+    case RowKind::kNvFp4:
+      return run(NvFp4{});
     case RowKind::kTrellis:
       return run(Trellis{});
   }
@@ -138,7 +142,7 @@ KVS_CODEC void encode_groups(const RowFormat& format, std::size_t values, float 
     const RowGroup group = group_of(format, count);
     const RowBasis basis{format, count};
     basis.to_basis(x, scratch, basis.to_basis_factor());
-    if (format.kind == RowKind::kE4m3)
+    if (format.is_scaled())
       for (std::size_t i = 0; i < count; ++i) scratch[i] /= scale;
     for (std::size_t i = count; i % group.values != 0; ++i) scratch[i] = 0;
     for (std::size_t i = 0; i < count; i += group.values, to += group.bytes)
@@ -169,7 +173,7 @@ KVS_CODEC void decode_groups(const RowFormat& format, std::size_t values, float 
     const RowGroup group = group_of(format, count);
     float* const y = (format.adjacent_pairs && !in_basis) || count % group.values != 0 ? scratch : x;
     for (std::size_t i = 0; i < count; i += group.values, from += group.bytes) Codec::decode(from, group.values, y + i);
-    if (format.kind == RowKind::kE4m3)
+    if (format.is_scaled())
       for (std::size_t i = 0; i < count; ++i) y[i] *= scale;
     if (!in_basis)
       RowBasis{format, count}.from_basis(y, x);

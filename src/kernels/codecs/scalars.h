@@ -90,6 +90,36 @@ KVS_CODEC float e4m3_value(std::uint8_t bits) noexcept {
   return float_of(bits_of(size < 8 ? subnormal : normal) | (static_cast<std::uint32_t>(bits & 0x80U) << 24));
 }
 
+/// Converts to fp8 with 5 exponent and 2 mantissa bits (e5m2): rounds to nearest even, saturates at ±57344.
+KVS_CODEC std::uint8_t e5m2_bits(float x) noexcept {
+  const std::uint32_t bits = bits_of(x);
+  const float size = smaller_of(magnitude(x), 57344.0F);
+  const std::uint32_t wide = bits_of(size);
+  const std::uint32_t normal = ((wide + 0xfffffU + ((wide >> 21) & 1U)) >> 21) - (112U << 2);
+  const std::uint32_t subnormal = bits_of(size * 0x1p16F + 0x1.8p23F) & 0x7U;
+  return static_cast<std::uint8_t>((size < 0x1p-14F ? subnormal : normal) | ((bits >> 24) & 0x80U));
+}
+KVS_CODEC float e5m2_value(std::uint8_t bits) noexcept {
+  const std::uint32_t size = bits & 0x7fU;
+  const float normal = float_of((size << 21) + (112U << 23)), subnormal = static_cast<float>(size) * 0x1p-16F;
+  return float_of(bits_of(size < 4 ? subnormal : normal) | (static_cast<std::uint32_t>(bits & 0x80U) << 24));
+}
+
+/// Converts to fp4 with 2 exponent bits and 1 mantissa bit (e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6): rounds to nearest even,
+/// saturates at ±6.
+KVS_CODEC unsigned e2m1_bits(float x) noexcept {
+  const float size = magnitude(x);
+  const auto over = [](bool is_over) { return is_over ? 1U : 0U; };
+  const unsigned code = over(size > 0.25F) + over(size >= 0.75F) + over(size > 1.25F) + over(size >= 1.75F) +
+                        over(size > 2.5F) + over(size >= 3.5F) + over(size > 5.0F);
+  return code | ((bits_of(x) >> 28) & 8U);
+}
+KVS_CODEC float e2m1_value(unsigned code) noexcept {
+  const std::uint32_t size = code & 7U;
+  const float normal = float_of((size << 22) + (126U << 23)), subnormal = static_cast<float>(size) * 0.5F;
+  return float_of(bits_of(size < 2 ? subnormal : normal) | (static_cast<std::uint32_t>(code & 8U) << 28));
+}
+
 struct Extremes {
   float least, most;
 };

@@ -17,6 +17,30 @@ struct E4m3 {
   }
 };
 
+/// vLLM's fp8_e5m2, for values already divided by their scale.
+struct E5m2 {
+  KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
+    for (std::size_t i = 0; i < count; ++i) to[i] = e5m2_bits(x[i]);
+  }
+  KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
+    for (std::size_t i = 0; i < count; ++i) x[i] = e5m2_value(from[i]);
+  }
+};
+
+/// NVFP4, for values already divided by the scale of their layer: 16 codes in e2m1, then the block's scale in e4m3. A
+/// block whose scale rounds to 0 is 0.
+struct NvFp4 {
+  KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
+    to[count / 2] = e4m3_bits(largest_magnitude(x, count) / 6);
+    const float scale = e4m3_value(to[count / 2]);
+    put_codes<4>(to, count, [&](std::size_t i) { return scale == 0 ? 0U : e2m1_bits(x[i] / scale); });
+  }
+  KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
+    const float scale = e4m3_value(from[count / 2]);
+    each_code<4>(from, count, [&](std::size_t i, unsigned code) { x[i] = e2m1_value(code) * scale; });
+  }
+};
+
 /// vLLM, triton_reshape_and_cache_flash.py: one f32 scale per token and head, stored after the codes.
 struct Int8Row {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {

@@ -15,6 +15,7 @@ _SHARED = {"layers", "prefix", "prefill"}  # no lists by layer
 # Of a type: the block that head_dim is a multiple of, and the sides whose rotation needs a power of two.
 _GGML = {name: (32, "") for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")}
 _TYPES = _GGML | {
+    "nvfp4": (16, ""),
     "int4_per_token_head": (2, ""), "turboquant_k8v4": (16, ""), "turboquant_4bit_nc": (16, "k"),
     "turboquant_k3v4_nc": (16, "k"), "turboquant_3bit_nc": (16, "k"), "quarot4": (2, "kv"),
 }

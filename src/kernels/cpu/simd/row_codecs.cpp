@@ -12,6 +12,8 @@ namespace {
 template <class Run>
 void with_size(std::size_t values, Run run) {
   switch (values) {
+    case 16:
+      return run(std::integral_constant<std::size_t, 16>{});
     case 32:
       return run(std::integral_constant<std::size_t, 32>{});
     case 64:
@@ -74,7 +76,7 @@ void decode_all(const CodedRows& coded) {
     const std::uint8_t* from = coded.bytes;
     for (std::size_t at = 0; at < count; at += values, from += group.bytes) Codec::decode(from, values, coded.x + at);
   });
-  if (coded.format.kind == RowKind::kE4m3 && coded.tables.scale != 1)
+  if (coded.format.is_scaled() && coded.tables.scale != 1)
     for (std::size_t at = 0; at < count; ++at) coded.x[at] *= coded.tables.scale;
 }
 
