@@ -6,7 +6,7 @@
 #include "caches/full.h"
 #include "calibrate/common/layer_losses.h"
 #include "calibrate/elitekv/sets.h"
-#include "calibrate/full/fp8_sides.h"
+#include "calibrate/full/kv_scales.h"
 #include "calibrate/transform/measured.h"
 #include "eval/document_loss.h"
 #include "model/cache_shape.h"
@@ -61,9 +61,9 @@ std::vector<std::vector<double>> copies(const std::vector<std::span<const double
 
 TEST_F(StreamedModel, GivesTheScalesOfKeysAndValues) {
   expect_shared_states(1, [&](StateSource& source, Decoder& of) {
-    Fp8Sides sides(of.model().config(), ExtremeRule::kEma, true);
-    sides.measure(source, ignore);
-    return sides.parameters();
+    KvScales scales(of.model().config(), {"fp8", "nvfp4"}, ScaleSharing::kHead);
+    scales.measure(source, ignore);
+    return std::pair(scales.parameters(ScaleRule::kEma), scales.saturated(ScaleRule::kP999));
   });
 }
 

@@ -52,7 +52,7 @@ TEST_F(StreamedModels, GiveTheSameConfigs) {
   expect_equal("kvcalibrate", "transform", "--out", {"--budget", "50%", "--sinks", "1", "--recent", "2"},
                {"parameters", "calibration", "quality"});
   expect_equal("kvcalibrate", "faedkv", "--out", {"--chunks", "4", "--sinks", "2", "--recent", "3"}, members);
-  expect_equal("kvcalibrate", "store", "--out", {"--fp8-scale", "ema"}, members);
+  expect_equal("kvcalibrate", "store", "--out", {"--scale", "best"}, members);
 }
 
 TEST_F(StreamedModels, GiveTheSameTypesForABudget) {

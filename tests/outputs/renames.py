@@ -12,7 +12,8 @@ OPTIONS = [("eval", "--against", "--reference"), (None, "--held-windows", "--hol
            ("elitekv", "--ratio", "--cache-ratio"), ("compare", "--decode", "--timed-tokens"),
            ("perturb", "--tokens", "--compared-tokens"), ("cost", "--tokens", "--lengths"),
            ("generate", "--tokens", "--max-new-tokens"), ("retain", "--keep", "--kept-shares"),
-           ("scores", "--document", "--window-index"), ("export", "--dtype", "--matrix-dtype")]
+           ("scores", "--document", "--window-index"), ("export", "--dtype", "--matrix-dtype"),
+           ("store", "--fp8-scale", "--scale")]
 
 # Parameters of --set, --cache and configs: (None, "store", "type"). They are keys of outputs, too.
 PARAMETERS = [(None, "store", "type"), (None, "store_k", "type_k"), (None, "store_v", "type_v"),

@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <array>
 #include <filesystem>
 
 #include "calibrate/budget/options.h"
 #include "calibrate/config/config.h"
-#include "calibrate/full/fp8_sides.h"
+#include "calibrate/full/kv_scales.h"
+#include "calibrate/full/scale_choice.h"
 #include "cli/kvcalibrate/commands.h"
+#include "core/error.h"
+#include "draw/numbers.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/live_source.h"
@@ -12,48 +16,71 @@
 namespace kvs::inline cli {
 namespace {
 
-constexpr std::array<std::string_view, 2> kScaleOptions{"fp8-scale", "per"};
+constexpr std::array<std::string_view, 3> kScaleOptions{"types", "scale", "per"};
 
 OptionTable type_options() {
   OptionTable table(
       "kvcalibrate store --model PATH --text PATH --out FILE [options]",
-      "Measures the scales of an fp8 cache for each layer's keys after RoPE and for its values. With --budget: chooses "
-      "llama.cpp's storage types of keys and of values for a byte budget.",
+      "Measures the scales of an fp8 or nvfp4 cache for each layer's keys after RoPE and for its values, and which "
+      "rule "
+      "for them loses least. With --budget: chooses llama.cpp's storage types of keys and of values for a byte budget.",
       {"kvcalibrate store --model SmolLM2.gguf --text book.txt --documents 8 --out fp8.json",
-       "kvcalibrate store --model llama/ --text book.txt --fp8-scale ema --per head --out fp8.json",
+       "kvcalibrate store --model llama/ --text book.txt --types fp8/nvfp4 --scale ema --per head --out mixed.json",
        "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --per-layer-rounds 1 --out q.json"});
   table.value("out", "FILE", "the config to write")
       .required()
-      .value("fp8-scale", "max|ema",
-             "scale from the largest magnitude in all documents (max) or from a moving average of each document's "
-             "largest (ema)",
-             "max")
-      .value("per", "layer|head", "one scale per layer, or one per KV head", "layer");
+      .value("types", "fp8|nvfp4|fp8/nvfp4|nvfp4/fp8", "storage type of keys and values, or of each", "fp8")
+      .value("scale", "best|max|p99.99|p99.9|ema",
+             "magnitude that the largest number of the type stands for: the largest in all documents (max), a quantile "
+             "of all, a moving average of each document's largest (ema), or the one of these whose cache diverges "
+             "least from the full cache on the documents (best: two passes for each)",
+             "best")
+      .formerly("fp8-scale")
+      .value("per", "layer|head|pair",
+             "one scale for the keys of a layer and one for its values, one of each per KV head, or one for both",
+             "layer");
   add_budget_options(table, "full");
   add_model_run_options(table, true);
   table.check([](const Options& options) {
     const std::array<std::string_view, 1> budget{"budget"}, resume{"resume"};
     (void)has_budget(options, kScaleOptions);
     require_partner(options, resume, budget);
+    if (options.text("per") == "pair" && options.text("types").find('/') != std::string::npos)
+      throw Error(ErrorCode::kUsage, "--per", "found pair with " + options.text("types") + ", expected one type");
   });
   return table;
 }
 
-/// The values of --fp8-scale and --per.
-struct ScalesPlan {
-  ExtremeRule rule = ExtremeRule::kMax;
-  bool by_head = false;
-};
+KvScales scales_plan(const Options& options, const ModelConfig& model) {
+  static constexpr std::string_view kSharings[] = {"layer", "head", "pair"};
+  const auto sharing = std::ranges::find(kSharings, options.choice("per", kSharings)) - std::begin(kSharings);
+  return {model, ScaledTypes::parse(options.text("types")), static_cast<ScaleSharing>(sharing)};
+}
 
-ScalesPlan scales_plan(const Options& options) {
-  static constexpr std::string_view kRules[] = {"max", "ema"}, kGroups[] = {"layer", "head"};
-  return {options.choice("fp8-scale", kRules) == "max" ? ExtremeRule::kMax : ExtremeRule::kEma,
-          options.choice("per", kGroups) == "head"};
+/// Returns the losses of the rules: of all that differ with --scale best, else of the given one, not measured.
+std::vector<RuleLoss> losses_of(Run& run, const KvScales& scales) {
+  const auto named = std::ranges::find(kScaleRuleNames, run.options().text("scale"));
+  if (named != kScaleRuleNames.end()) {
+    const auto rule = static_cast<ScaleRule>(named - kScaleRuleNames.begin());
+    return {{.rule = rule, .saturated = scales.share_saturated(rule)}};
+  }
+  PhaseProgress progress(run.quiet());
+  return rule_losses(run.decoder(), scales, run.documents(),
+                     [&](std::size_t done, std::size_t most) { progress.update("rules", done, most); });
+}
+
+std::string store_text(const std::string& out, const std::string& types, std::size_t layers, ScaleRule rule,
+                       std::span<const RuleLoss> losses) {
+  const auto name = [](ScaleRule one) { return std::string(kScaleRuleNames[static_cast<std::size_t>(one)]); };
+  std::string text = out + ": " + types + " scales of " + std::to_string(layers) + " layers, by " + name(rule) + '\n';
+  for (const RuleLoss& loss : losses)
+    text += "  " + name(loss.rule) + ": " + (loss.kl ? "KL divergence " + draw::shown(*loss.kl) + ", " : "") +
+            draw::shown_percent(loss.saturated) + " of the values saturate\n";
+  return text;
 }
 
 void run_store(const Options& options) {
   if (has_budget(options, kScaleOptions)) return run_budget("full", options);
-  const auto [rule, by_head] = scales_plan(options);
   const std::filesystem::path out = options.text("out");
   Run run(options);
   run.take_outputs({.main = out, .kind = RunOutputs::Kind::kConfig});
@@ -61,16 +88,24 @@ void run_store(const Options& options) {
   run.read_texts();
   run.load();
   const ModelConfig& model = run.config();
-  run.print_estimate(
-      {.flops = static_cast<double>(run.documents().size()) * forward_flops(model, static_cast<double>(run.tokens())),
-       .memory_bytes = session_memory(run.session(), run.tokens())});
-  Fp8Sides sides(model, rule, by_head);
+  const double passes = options.text("scale") == "best" ? 1 + 2 * kScaleRuleNames.size() : 1;
+  run.print_estimate({.flops = passes * static_cast<double>(run.documents().size()) *
+                               forward_flops(model, static_cast<double>(run.tokens())),
+                      .memory_bytes = session_memory(run.session(), run.tokens()),
+                      .at_most = passes > 1});
+  KvScales scales = scales_plan(options, model);
   LiveSource source(run.decoder(), run.documents());
   Progress progress("store", source.documents(), run.quiet());
-  sides.measure(source, progress.counter());
-  const Json config = make_config("full", model, run.model().sha256(), sides.parameters(), sides.largest(),
+  scales.measure(source, progress.counter());
+  const std::vector<RuleLoss> losses = losses_of(run, scales);
+  const ScaleRule rule = losses.size() == 1 ? losses.front().rule : best_rule(losses);
+  Json calibration = scales.largest();
+  calibration.update(scales.saturated(rule));
+  calibration["scale"] = kScaleRuleNames[static_cast<std::size_t>(rule)];
+  for (const RuleLoss& loss : losses) calibration["rules"].push_back(loss.to_json());
+  const Json config = make_config("full", model, run.model().sha256(), scales.parameters(rule), std::move(calibration),
                                   run.provenance(), Json::object(), {});
-  run.finish(config, out.string() + ": fp8 scales of " + std::to_string(model.cached_layers().size()) + " layers\n");
+  run.finish(config, store_text(out.string(), options.text("types"), model.cached_layers().size(), rule, losses));
 }
 
 }  // namespace
