@@ -21,6 +21,9 @@ struct ExportJob {
   std::filesystem::path config_path;  // for messages; the folder holds the config's files
   std::filesystem::path out;          // an empty file or folder, moved into place when the exporter has returned
   DType type = DType::kF32;           // of matrices whose type the target leaves open
+  bool overlay = false;               // only the files that differ from the model's (Exporter::has_overlay)
+  std::size_t tensor_parallel = 1;    // ranks of the engine (Exporter::has_ranks)
+  std::string tool_version = {};
   std::function<void(double)> progress = [](double) {};  // the share done, 0 … 1
 };
 
@@ -39,6 +42,8 @@ struct Exporter {
   /// that the target will hold.
   /// @throws Error kUnsupported with the reason if the target cannot express the config.
   Json (*write)(const ExportJob& job);
+  bool has_overlay = false;  // can write only the files that differ from the model's (ExportJob::overlay)
+  bool has_ranks = false;    // writes something for each of ExportJob::tensor_parallel ranks
 };
 
 std::span<const Exporter> exporters() noexcept;

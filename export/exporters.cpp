@@ -12,6 +12,7 @@
 #include "export/exporters/hf_mla.h"
 #include "export/exporters/llama_cpp.h"
 #include "export/exporters/rank_files.h"
+#include "export/exporters/sglang_scales.h"
 #include "export/exporters/vllm_fp8.h"
 
 namespace kvs::inline exporting {
@@ -22,13 +23,25 @@ constexpr auto kFile = StagedOutput::Kind::kFile, kFolder = StagedOutput::Kind::
 constexpr std::string_view kMlaNeeds =
     "an elitekv config with factors and disjoint sets of all layers; a model like Llama: no QK-norm, biases, windows";
 
+/// Returns why a model has no scales of keys and of values; else empty.
+std::string row_pair_obstacle(const ModelConfig& model) {
+  if (model.cached_layers().empty()) return "found no layer with a KV cache, expected one";
+  if (model.has_latents())
+    return "found latent attention, whose rows are key and value at once; expected rows of their own";
+  return {};
+}
+
 constexpr std::array kExporters{
     Exporter{"llama-cpp", "the cache types of llama.cpp: a preset of llama-server, with the flags", "full",
              "a config of the full cache with one storage type of llama.cpp for all layers; a GGUF file", kFile, false,
              true, nullptr, write_llama_cpp},
-    Exporter{"vllm-fp8", "the model with the scales of vLLM's fp8 cache: a folder", "full",
-             "a config of the full cache with type=fp8; a Hugging Face folder", kFolder, false, false, nullptr,
-             write_vllm_fp8},
+    Exporter{"vllm-fp8", "the model with the scales of vLLM's fp8 cache, or with --overlay the scales alone: a folder",
+             "full", "a config of the full cache with type=fp8; a Hugging Face folder", kFolder, false, true,
+             row_pair_obstacle, write_vllm_fp8, true},
+    Exporter{"sglang-scales", "the scales of SGLang's fp8 cache: the file of --quantization-param-path", "full",
+             "a config of the full cache with type=fp8 and one scale a layer (kvcalibrate store --per pair); a Hugging "
+             "Face folder",
+             kFile, false, true, row_pair_obstacle, write_sglang_scales, false, true},
     Exporter{"hf-generation", "generation_config.json with Transformers' quantised cache", "",
              "a config of kivi, or of the full cache with type=fp8, the same for all layers; no sliding windows", kFile,
              false, false, quantized_cache_obstacle, write_hf_generation},

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -32,7 +33,7 @@ class StoreProgram : public CalibratePrograms {
 };
 
 TEST_F(StoreProgram, ScalesOfEachHeadGoIntoACheckpointForVllm) {
-  on_text("store", {"--per", "head", "--out", folder_ / "fp8.json"});
+  on_text("store", {"--per", "head", "--scale", "max", "--out", folder_ / "fp8.json"});
   const Json parameters = config("fp8.json").at("parameters"), largest = config("fp8.json").at("calibration");
   ASSERT_EQ(parameters.at("scale_k").size(), 4U);  // layers
   const auto scales = parameters.at("scale_k").at(3).get<std::vector<double>>();
@@ -71,7 +72,7 @@ TEST_F(StoreProgram, PythonsWordsForNumbersStayInTheFilesOfAModel) {
   const auto expect_words = [&](const std::string& file) {
     EXPECT_THAT(slurp(folder_ / file), HasSubstr("\"of_training\": [\n    Infinity,\n    NaN\n  ]")) << file;
   };
-  on_text("store", {"--out", folder_ / "fp8.json"});
+  on_text("store", {"--scale", "max", "--out", folder_ / "fp8.json"});
   const Outcome written = to("vllm-fp8", "fp8.json", "checkpoint");
   ASSERT_EQ(written.status, 0) << written.err;
   expect_words("checkpoint/config.json");
@@ -81,7 +82,7 @@ TEST_F(StoreProgram, PythonsWordsForNumbersStayInTheFilesOfAModel) {
 }
 
 TEST_F(StoreProgram, OneScaleForALayerIsAVectorOfOne) {
-  on_text("store", {"--fp8-scale", "ema", "--out", folder_ / "fp8.json"});
+  on_text("store", {"--scale", "ema", "--out", folder_ / "fp8.json"});
   ASSERT_EQ(to("vllm-fp8", "fp8.json", "checkpoint").status, 0);
   const auto archive = open_safetensors(folder_ / "checkpoint/model.safetensors.index.json");
   EXPECT_EQ(archive->find("model.layers.0.self_attn.v_scale")->shape, std::vector<std::uint64_t>{1});
@@ -97,13 +98,59 @@ TEST_F(StoreProgram, OneScaleForALayerIsAVectorOfOne) {
   std::filesystem::rename(folder_ / "checkpoint", folder_ / "model");
   const Outcome twice = to("vllm-fp8", "fp8.json", "again");
   EXPECT_EQ(twice.status, 4);
-  EXPECT_THAT(twice.err, HasSubstr("/quantization_config: found one, expected none"));
+  EXPECT_THAT(twice.err, HasSubstr("layers.0.self_attn.k_scale, expected a checkpoint without scales"));
   std::filesystem::rename(folder_ / "model", folder_ / "scaled");
   std::filesystem::rename(folder_ / "plain", folder_ / "model");
-  std::ofstream(folder_ / "model/hf_quant_config.json") << R"({"quantization": {"quant_algo": "FP8"}})";
-  const Outcome own = to("vllm-fp8", "fp8.json", "own");
-  EXPECT_EQ(own.status, 4);
-  EXPECT_THAT(own.err, HasSubstr("hf_quant_config.json: found one, expected none"));
+}
+
+TEST_F(StoreProgram, TheRuleOfLeastDivergenceGivesTheScales) {
+  on_text("store", {"--types", "fp8/nvfp4", "--out", folder_ / "best.json"});
+  const Json best = config("best.json"), rules = best.at("calibration").at("rules");
+  EXPECT_EQ(best.at("parameters").at("type_k"), "fp8");
+  EXPECT_EQ(best.at("parameters").at("type_v"), "nvfp4");
+  ASSERT_GE(rules.size(), 2U);
+  EXPECT_EQ(rules.at(0).at("scale"), "max");
+  EXPECT_EQ(rules.at(0).at("saturated"), 0);
+  double least = rules.at(0).at("kl");
+  for (const Json& rule : rules) least = std::min(least, rule.at("kl").get<double>());
+  for (const Json& rule : rules) {
+    if (rule.at("scale") == best.at("calibration").at("scale")) {
+      EXPECT_EQ(rule.at("kl"), least);
+    }
+  }
+  // `eval` of the config finds the same divergence.
+  EXPECT_NEAR(evaluated({"--config", folder_ / "best.json", "--reference", "full"}).at("kl").get<double>(), least,
+              1e-6 + 1e-3 * least);
+  // The scale of nvfp4 is the largest magnitude over 6 · 448.
+  on_text("store", {"--types", "nvfp4", "--scale", "max", "--out", folder_ / "nvfp4.json"});
+  const Json made = config("nvfp4.json");
+  EXPECT_NEAR(made.at("parameters").at("scale_v").at(1).get<double>() * 2688,
+              made.at("calibration").at("largest_v").at(1).get<double>(), 1e-6);
+  EXPECT_EQ(made.at("parameters").at("type"), "nvfp4");
+  expect_valid("nvfp4.json");
+}
+
+TEST_F(StoreProgram, SglangGetsOneScaleForKeysAndValuesOfEachRank) {
+  on_text("store", {"--scale", "max", "--per", "pair", "--out", folder_ / "pair.json"});
+  const Outcome written = export_to("sglang-scales", "pair.json", "scales.json", {"--tensor-parallel", "2", "--force"});
+  ASSERT_EQ(written.status, 0) << written.err;
+  const Json file = config("scales.json"), pair = config("pair.json");
+  EXPECT_EQ(file.at("model_type"), config("model/config.json").at("model_type"));
+  EXPECT_EQ(file.at("kv_cache").at("dtype"), "float8_e4m3fn");
+  const Json& ranks = file.at("kv_cache").at("scaling_factor");
+  ASSERT_EQ(ranks.size(), 2U);
+  ASSERT_EQ(ranks.at("1").size(), 4U);  // layers
+  EXPECT_EQ(ranks.at("0"), ranks.at("1"));
+  const double largest = std::max(pair.at("calibration").at("largest_k").at(3).get<double>(),
+                                  pair.at("calibration").at("largest_v").at(3).get<double>());
+  EXPECT_NEAR(ranks.at("0").at("3").get<double>() * 448, largest, 1e-6 * largest);
+  on_text("store", {"--scale", "max", "--out", folder_ / "apart.json"});
+  const Outcome apart = to("sglang-scales", "apart.json", "x");
+  EXPECT_EQ(apart.status, 4);
+  EXPECT_THAT(apart.err, HasSubstr("/parameters/scale_v: found another than of keys in layer 0"));
+  const Outcome two = run("kvcalibrate", with_text("store", {"--types", "fp8/nvfp4", "--per", "pair", "--out", "x"}));
+  EXPECT_EQ(two.status, 2);
+  EXPECT_THAT(two.err, HasSubstr("--per: found pair with fp8/nvfp4, expected one type"));
 }
 
 TEST_F(StoreProgram, TransformersTakesKiviAndFp8) {

@@ -11,8 +11,9 @@ ALONE = ["--threads", "1", "--quiet"]
 ON_TOKENS = TINY + TOKENS + ALONE
 RAYS = TINY + ["--text", "../inputs/rays.txt", "--window", "128"] + ALONE
 
-STORES = ["none", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "fp8", "int8_per_token_head",
-          "fp8_per_token_head", "int4_per_token_head", "turboquant_k8v4", "turboquant_4bit_nc", "turboquant_k3v4_nc",
+STORES = ["none", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "fp8", "fp8_e5m2", "nvfp4",
+          "int8_per_token_head", "fp8_per_token_head", "int4_per_token_head", "turboquant_k8v4", "turboquant_4bit_nc",
+          "turboquant_k3v4_nc",
           "turboquant_3bit_nc", "quarot4"]
 
 METHODS = {
@@ -159,8 +160,10 @@ def budgets():
         yield calibrate(method + "_layers", method, "--budget", "60%", *held, "--by-layer", "1", "--set", "store=q8_0",
                         "--seed", "2", "--out", f"{method}_layers/o.json")
     yield calibrate("freqkv_bytes", "freqkv", "--budget", "800B a token", *held, "--out", "freqkv_bytes/o.json")
-    yield calibrate("store", "store", "--out", "store/o.json", "--json")
+    yield calibrate("store", "store", "--fp8-scale", "max", "--out", "store/o.json", "--json")
+    yield calibrate("store_best", "store", "--types", "fp8/nvfp4", "--out", "store_best/o.json", "--json")
     yield calibrate("store_head", "store", "--fp8-scale", "ema", "--per", "head", "--out", "store_head/o.json")
+    yield calibrate("store_pair", "store", "--fp8-scale", "max", "--per", "pair", "--out", "store_pair/o.json")
     yield calibrate("store_budget", "store", "--budget", "40%", *held, "--by-layer", "1", "--out", "store_budget/o.json",
                     "--json")
     coder = ["--budget", "50%", "--sinks", "1", "--recent", "2"]
@@ -257,6 +260,10 @@ def exports():
     yield export("gguf", "gguf-deepseek2", elitekv, "m.gguf", "--dtype", "bf16")
     yield export("fitted", "elitekv", "elitekv_separate/o.json", "m")
     yield export("vllm", "vllm-fp8", "store/o.json", "m")
+    yield export("overlay", "vllm-fp8", "store/o.json", "m", "--overlay")
+    # It changes the folder of a model, which both builds read at the same time: tests/cli/overlay_test.cpp runs it.
+    yield Step("overlay", "kvcalibrate", ["overlay", "undo", "--model", "export_overlay/m", "--help"])
+    yield export("sglang", "sglang-scales", "store_pair/o.json", "m.json", "--tensor-parallel", "2")
     yield export("kivi", "hf-generation", "eval_kivi_4/saved.json", "m.json")
     yield export("fp8", "hf-generation", "eval_full_fp8/saved.json", "m.json")
 

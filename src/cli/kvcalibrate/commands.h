@@ -22,6 +22,7 @@ extern const Subcommand kGenerateCommand;
 extern const Subcommand kLatencyCommand;
 extern const Subcommand kCostCommand;
 extern const Subcommand kExportCommand;
+extern const Subcommand kOverlayCommand;
 extern const Subcommand kValidateCommand;
 
 }  // namespace kvs::inline cli

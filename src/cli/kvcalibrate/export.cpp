@@ -18,7 +18,10 @@ namespace {
 
 void check_export_options(const Options& options) {
   const Exporter& exporter = exporter_of(options.text("to"), "--to");
-  if (!exporter.has_matrices) refuse_options(options, {"matrix-dtype"}, "--to " + std::string(exporter.name));
+  const std::string to = "--to " + std::string(exporter.name);
+  if (!exporter.has_matrices) refuse_options(options, {"matrix-dtype"}, to);
+  if (!exporter.has_overlay) refuse_options(options, {"overlay"}, to);
+  if (!exporter.has_ranks) refuse_options(options, {"tensor-parallel"}, to);
 }
 
 OptionTable export_options() {
@@ -27,6 +30,7 @@ OptionTable export_options() {
       "Writes a config, or the model that it converts, in the format of another program.\n" + exporter_lines(),
       {"kvcalibrate export --to gguf-deepseek2 --config elitekv.json --model SmolLM2.gguf --out mla.gguf "
        "--matrix-dtype bf16",
+       "kvcalibrate export --to vllm-fp8 --overlay --config fp8.json --model llama/ --out scales/",
        "kvcalibrate export --to mha2mla-rank --config elitekv.json --model SmolLM2.gguf --out ranks.pt"});
   table.value("to", "NAME", "a format of the list above")
       .required()
@@ -38,7 +42,11 @@ OptionTable export_options() {
       .value("out", "PATH", "the file or folder to write")
       .required()
       .value("matrix-dtype", "f32|bf16|f16", "type of the matrices, for formats that contain matrices", "f32")
-      .formerly("dtype");
+      .formerly("dtype")
+      .flag("overlay",
+            "for vllm-fp8: write no copy of the model, only the files that `kvcalibrate overlay` puts into it")
+      .value("tensor-parallel", "N", "for sglang-scales: number of ranks that share the model", "1")
+      .from(1, 4096);
   add_other_weights(table);
   add_run_options(table, false);
   table.check(check_export_options);
@@ -73,6 +81,9 @@ void run_export(const Options& options) {
                       .config_path = path,
                       .out = staged.path(),
                       .type = *dtype_from_name(options.text("matrix-dtype")),
+                      .overlay = options.flag("overlay"),
+                      .tensor_parallel = options.count("tensor-parallel", 1, 4096),
+                      .tool_version = kToolVersion,
                       .progress = [&](double done) { progress.update(done); }};
   Json result{{"to", exporter.name}, {"out", out.string()}};
   result.update(exporter.write(job));

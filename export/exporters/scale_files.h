@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "export/exporters/fp8_layers.h"
+#include "io/output_tensor.h"
+
+namespace kvs::inline exporting {
+
+/// Returns the tensors k_scale and v_scale of each layer, with the names that vLLM reads for the model's family: [1],
+/// or with scales by head [kv_head, 1, 1]. They are in the weights' type, or in f32 if the weights are quantised.
+/// @throws Error kUnsupported for names of tensors that vLLM takes no scales beside, and if the checkpoint has scales
+std::vector<OutputTensor> vllm_scale_tensors(const ExportJob& job, const Fp8Layers& layers);
+
+/// Returns model.safetensors.index.json of the files that the model was read from, plus `scales` in `scales_file`. The
+/// folder's own index may be for other files.
+Json index_with(const TensorArchive& archive, std::span<const OutputTensor> scales, const std::string& scales_file);
+
+}  // namespace kvs::inline exporting
