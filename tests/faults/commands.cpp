@@ -104,7 +104,7 @@ std::vector<FaultyCommand> faulty_commands(const TemporaryFolder& inputs, const 
        text("freqkv", {"--budget", budget, "--holdout-windows", "1:", "--windows", "0:1", "--out", config}),
        true,
        {"o.json"}},
-      {"store", "kvcalibrate", text("store", {"--per", "head", "--out", config}), false, {"o.json"}},
+      {"store", "kvcalibrate", text("store", {"--scale", "max", "--per", "head", "--out", config}), false, {"o.json"}},
       {"transform",
        "kvcalibrate",
        text("transform", {"--budget", "50%", "--sinks", "1", "--recent", "2", "--out", config}),
