@@ -154,6 +154,8 @@ enum class TensorAxis : std::uint8_t {
   kInputVocabulary,
   kStreams,  // these: AltUp
   kStreamPairs,
+  kOtherStreams,     // all but the first
+  kOtherStreamRows,  // other streams · d_model
   kLaurel
 };
 
@@ -224,7 +226,7 @@ struct ConfigKeys {
   bool attention_bias_default = false;
   std::string_view output_bias = {};  // switch of BiasGroup::kOutput
   bool output_bias_default = false;
-  std::string_view qk_norm = {};  // switch of the row's QK-norm; in GGUF its tensors decide
+  std::string_view qk_norm = {};  // switch of the row's QK-norm; in GGUF its tensors decide, if it has some
   bool qk_norm_default = false;
   std::string_view mlp_bias = {};  // switch of BiasGroup::kFeedForward
   bool mlp_bias_default = false;
@@ -315,7 +317,7 @@ struct Architecture {
   std::span<const TensorSpec> attention_tensors = {}, feed_forward_tensors = {};
   Arithmetic arithmetic = {};
   WindowRule windows = WindowRule::kNone;       // in config.json
-  WindowRule gguf_windows = WindowRule::kNone;  // in GGUF: attention.sliding_window
+  WindowRule gguf_windows = WindowRule::kNone;  // in GGUF: attention.sliding_window, or attention.chunk_size
   std::size_t window_period = 1;
   UnrotatedRule unrotated = UnrotatedRule::kNone;
   std::size_t gguf_window_default = 0;          // if the key is missing

@@ -27,6 +27,12 @@ std::vector<std::string> joined_names(const TensorSpec& spec, bool gated) {
   return names;
 }
 
+/// Returns the name of one expert's tensor in GGUF files of before the tensors of all experts.
+std::string_view old_gguf_name(TensorRole role) {
+  if (role == TensorRole::kExpertDown) return "blk.{}.ffn_down.{}";
+  return role == TensorRole::kExpertGate ? "blk.{}.ffn_gate.{}" : "blk.{}.ffn_up.{}";
+}
+
 /// Returns a layer with experts.
 std::size_t sparse_layer(const ModelConfig& config) {
   const auto sparse =
@@ -50,7 +56,10 @@ ExpertTable::ExpertTable(const TensorArchive& archive, ModelFormat format, const
     TensorSpec joined = spec;
     if (format == ModelFormat::kGguf) {
       joined.gguf = "blk.{}.ffn_gate_up_exps";
+      TensorSpec each = spec;
+      each.gguf = old_gguf_name(spec.role);
       if (spec.role != TensorRole::kExpertDown && gated && stores(joined)) spec = joined;
+      if (!stores(spec) && stores(each)) spec = each;
     } else if (spec.hf.rfind(kEach) != spec.hf.find(kEach)) {
       joined.hf_ending = "";
       joined.hf_transposed = parsed.architecture->experts->hf_joined_transposed;

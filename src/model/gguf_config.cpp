@@ -71,24 +71,28 @@ std::vector<bool> patterned_layers(const GgufKeys& keys, const Architecture& row
   return windowed;
 }
 
+/// Reads the size of windows or chunks, and which layers have one.
 void parse_windows(const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
-  constexpr std::string_view kWindow = "attention.sliding_window";
+  const bool chunks = row.gguf_windows == WindowRule::kChunks;
+  const std::string_view key = chunks ? "attention.chunk_size" : "attention.sliding_window";
   const std::size_t window =
-      keys.nonzero(kWindow) ? keys.count(kWindow, kMaxContext) : (keys.has(kWindow) ? 0 : row.gguf_window_default);
+      keys.nonzero(key) ? keys.count(key, kMaxContext) : (keys.has(key) ? 0 : row.gguf_window_default);
   if (window == 0) return;
   if (row.gguf_windows == WindowRule::kNone) {
-    keys.fail(ErrorCode::kUnsupported, kWindow,
+    keys.fail(ErrorCode::kUnsupported, key,
               "found sliding-window attention, which a GGUF of this architecture does not say the layers of");
   }
   std::vector<bool> windowed(config.layers(), true);
-  if (row.gguf_windows == WindowRule::kPattern) {
+  if (row.gguf_windows == WindowRule::kPattern || chunks) {
     windowed = patterned_layers(keys, row, config.layers());
   } else if (keys.has(kPattern)) {
     keys.fail(ErrorCode::kUnsupported, kPattern,
               "found a pattern of layers, supported is: a window in every layer of this architecture");
   }
-  for (std::size_t layer = 0; layer < windowed.size(); ++layer)
-    config.layer[layer].attention.window = windowed[layer] ? window : 0;
+  for (std::size_t layer = 0; layer < windowed.size(); ++layer) {
+    AttentionConfig& attention = config.layer[layer].attention;
+    if (windowed[layer]) (chunks ? attention.chunk : attention.window) = window;
+  }
 }
 
 float softcap(const GgufKeys& keys, std::string_view key, float otherwise) {
@@ -205,12 +209,19 @@ bool parse_parallel_residual(const GgufFile& file, const GgufKeys& keys, const A
   return file.find(with_number(spec->gguf, 0) + ".weight") == nullptr;
 }
 
+/// Returns true if a family's QK-norm is optional and a file lacks its tensors.
+bool lacks_qk_norm(const GgufFile& file, const Architecture& row) {
+  const bool stored = std::ranges::find(row.attention_tensors, TensorRole::kQueryNorm, &TensorSpec::role) !=
+                      row.attention_tensors.end();
+  return stored && !row.keys.qk_norm.empty() && file.find("blk.0.attn_q_norm.weight") == nullptr;
+}
+
 /// Reads the arithmetic that differs from the row's own.
 void parse_arithmetic(const GgufFile& file, const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   config.arithmetic = row.arithmetic;
   config.arithmetic.parallel_residual = parse_parallel_residual(file, keys, row);
   config.logit_softcap = softcap(keys, row.keys.logit_softcap, row.keys.logit_softcap_default);
-  if (!row.keys.qk_norm.empty() && file.find("blk.0.attn_q_norm.weight") == nullptr) {
+  if (lacks_qk_norm(file, row)) {
     config.arithmetic.qk_norm = QkNorm::kNone;
     config.arithmetic.norms_after_rope = false;
   }

@@ -48,6 +48,13 @@ class GgufKeys {
       fail(ErrorCode::kInput, key, "expected a list with one boolean for each layer");
     return {list->begin(), list->begin() + static_cast<std::ptrdiff_t>(layers)};
   }
+  /// Reads a real number for each of the first `layers` layers from an array; it may be infinite or NaN.
+  std::vector<double> reals(std::string_view key, std::size_t layers) const {
+    const auto* list = is_list(key) ? std::get_if<std::vector<double>>(&std::get<GgufArray>(value(key))) : nullptr;
+    if (list == nullptr || list->size() < layers)
+      fail(ErrorCode::kInput, key, "expected a list with one real number for each layer");
+    return {list->begin(), list->begin() + static_cast<std::ptrdiff_t>(layers)};
+  }
   /// Reads a number from 1 to `most`.
   std::size_t count(std::string_view key, std::uint64_t most) const {
     const std::uint64_t value = unsigned_integer(key, most);

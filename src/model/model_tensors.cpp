@@ -343,14 +343,25 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
   }
 }
 
-/// Finds a projection for each stream but the first.
+/// Finds a projection for each stream but the first; in GGUF one tensor holds all: [stream, d_model, d_model].
 void ModelTensors::find_streams(const TensorSpec& spec, const ParsedConfig& parsed, Missing& missing) {
+  const bool together = format_ == ModelFormat::kGguf;
+  TensorSpec stored = spec;
+  if (together) {
+    stored.rows = TensorAxis::kOtherStreamRows;
+    stored.by_head = TensorAxis::kOtherStreams;
+  }
   std::vector<Found>& found = streams_[spec.role];
+  const StoredTensor* weight = nullptr;
   for (std::size_t stream = 0; stream + 1 < parsed.config.streams.count; ++stream) {
-    const std::vector<std::string> names = file_names(parsed, spec, format_, stream);
-    const StoredTensor* const weight = find_checked({&spec, 1}, names, false, false, 0, parsed);
-    if (weight == nullptr) missing.names.push_back(names.front());
-    found.push_back({.weight = weight, .bias = nullptr, .part = part_of({&spec, 1}, 0, 0, parsed)});
+    if (!together || stream == 0) {
+      const std::vector<std::string> names = file_names(parsed, spec, format_, stream);
+      weight = find_checked({&stored, 1}, names, false, false, 0, parsed);
+      if (weight == nullptr) missing.names.push_back(names.front());
+    }
+    RowPart part = part_of({&spec, 1}, 0, 0, parsed);
+    if (together) part.first = stream * part.rows;
+    found.push_back({.weight = weight, .bias = nullptr, .part = part});
   }
 }
 

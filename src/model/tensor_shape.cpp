@@ -102,6 +102,10 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
       return {config.streams.count, "altup_num_inputs"};
     case TensorAxis::kStreamPairs:
       return {config.streams.count * config.streams.count, "altup_num_inputs x altup_num_inputs"};
+    case TensorAxis::kOtherStreams:
+      return {config.streams.count - 1, hf ? "altup_num_inputs - 1" : "altup.num_inputs - 1"};
+    case TensorAxis::kOtherStreamRows:
+      return {(config.streams.count - 1) * config.d_model, "other streams x channels of the model"};
     case TensorAxis::kLaurel:
       return {config.laurel_rank, "laurel_rank"};
     case TensorAxis::kNone:

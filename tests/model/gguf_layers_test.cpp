@@ -1,5 +1,9 @@
 #include "model/gguf_layers.h"
 
+#include <cmath>
+#include <limits>
+#include <optional>
+
 #include "tests/model/gguf_metadata.h"
 
 namespace kvs {
@@ -195,6 +199,95 @@ TEST(GgufLayers, OtherDivisorsOfGemma4sFrequenciesStayAsTheyAre) {
   factors[0] = 2;
   other.add_tensor("rope_freqs.weight", factors);
   EXPECT_EQ(parse_gguf_config(other).config.rope(1).scaling.type, RopeScaling::Type::kFactors);
+}
+
+/// Metadata of a Llama 4 with experts in every second layer.
+FakeGguf llama4(std::uint64_t experts = 16) {
+  FakeGguf file = metadata("llama4", 8);
+  file.values["llama4.expert_count"] = experts;
+  file.values["llama4.expert_used_count"] = std::uint64_t{1};
+  file.values["llama4.expert_feed_forward_length"] = std::uint64_t{24};
+  file.values["llama4.interleave_moe_layer_step"] = std::uint64_t{2};
+  for (std::size_t layer = 1; layer < 8; layer += 2)
+    file.add_tensor("blk." + std::to_string(layer) + ".ffn_gate_inp.weight", {1});
+  return file;
+}
+
+TEST(GgufLayers, Llama4HasLlamaCppsConstantsUnlessAFileStatesOthers) {
+  FakeGguf file = llama4();
+  const auto check = [&](std::size_t chunk, std::size_t step, bool norms) {
+    const ModelConfig config = parse_gguf_config(file).config;
+    for (std::size_t layer = 0; layer < config.layers(); ++layer) {
+      const AttentionConfig& attention = config.layer[layer].attention;
+      const bool full = layer % 4 == 3;
+      EXPECT_EQ(attention.chunk, full ? 0 : chunk) << layer;
+      EXPECT_EQ(attention.unit_norms, norms && !full) << layer;
+      EXPECT_EQ(attention.temperature.scale, full ? 0.1F : 0.0F) << layer;
+      EXPECT_EQ(attention.temperature.length, full ? step : 1) << layer;
+      const ExpertsConfig& experts = config.layer[layer].feed_forward.experts;
+      EXPECT_EQ(experts.count > 0, layer % 2 == 1) << layer;
+      EXPECT_EQ(experts.scaled_inputs, layer % 2 == 1) << layer;
+      EXPECT_FALSE(experts.normalised);
+    }
+    EXPECT_EQ(config.unrotated_layers(), 2U);
+    EXPECT_EQ(config.layer[1].feed_forward.experts.scores, ExpertsConfig::Scores::kSigmoid);
+    EXPECT_EQ(config.arithmetic.norms_after_rope, norms);
+  };
+  check(8192, 8192, true);
+  file.values["llama4.attention.chunk_size"] = std::uint64_t{48};
+  file.values["llama4.attention.floor_scale"] = std::uint64_t{20};
+  check(48, 20, true);
+  file = llama4(128);
+  check(8192, 8192, false);
+  file.values["llama4.use_qk_norm"] = true;
+  check(8192, 8192, true);
+  file.values["llama4.attention.temperature_tuning"] = false;
+  EXPECT_EQ(parse_gguf_config(file).config.layer[3].attention.temperature.scale, 0);
+  file.values["llama4.attention.sliding_window"] = std::uint64_t{0};
+  expect_refused(file, ErrorCode::kUnsupported, "llama4.attention.sliding_window: found 0, full attention");
+}
+
+TEST(GgufLayers, Gemma3nHasLlamaCppsConstantsUnlessAFileStatesOthers) {
+  FakeGguf file = metadata("gemma3n", 22);
+  const auto set = [&](const char* key, const GgufValue& value) { file.values[std::string("gemma3n.") + key] = value; };
+  const ModelConfig plain = parse_gguf_config(file).config;
+  EXPECT_EQ(plain.streams.count, 4U);
+  EXPECT_EQ(plain.layer_inputs, 256U);
+  EXPECT_EQ(plain.logit_softcap, 30);
+  EXPECT_EQ(plain.layer[9].feed_forward.sparsity, 0.95F);
+  EXPECT_EQ(plain.layer[10].feed_forward.sparsity, 0);
+  EXPECT_EQ(plain.layer[20].attention.kv_layer, 18U);  // the last two layers read those of the first 20
+  EXPECT_EQ(plain.layer[19].attention.kv_layer, std::nullopt);
+  EXPECT_EQ(plain.layer[3].attention.window, 512U);
+  EXPECT_EQ(plain.layer[4].attention.window, 0U);
+  EXPECT_EQ(plain.rope(3).theta, 1e4);
+  EXPECT_EQ(plain.layer[0].attention.scale, 1);
+  std::vector<double> scales(22, -std::numeric_limits<double>::infinity());
+  scales[1] = 1.6448536269514722;  // the quantile of 0.95
+  set("activation_sparsity_scale", GgufArray(scales));
+  set("attention.shared_kv_layers", std::uint64_t{10});
+  set("altup.num_inputs", std::uint64_t{3});
+  const ModelConfig config = parse_gguf_config(file).config;
+  EXPECT_EQ(config.layer[0].feed_forward.sparsity, 0);
+  EXPECT_FLOAT_EQ(config.layer[1].feed_forward.sparsity, 0.95F);
+  EXPECT_TRUE(config.layer[12].attention.kv_layer.has_value());
+  EXPECT_EQ(config.streams.count, 3U);
+}
+
+TEST(GgufLayers, KeysOfGemma3nAreChecked) {
+  const auto refuse = [](const char* key, const GgufValue& value, ErrorCode code, const std::string& message) {
+    FakeGguf file = metadata("gemma3n", 3);
+    file.values[std::string("gemma3n.") + key] = value;
+    expect_refused(file, code, std::string(key) + ": " + message);
+  };
+  refuse("altup.active_idx", std::uint64_t{1}, ErrorCode::kUnsupported, "found 1, supported is: 0");
+  refuse("altup.num_inputs", std::uint64_t{1}, ErrorCode::kInput, "found 1, expected 2 to 64");
+  refuse("activation_sparsity_scale", GgufArray(std::vector<double>{0, 0}), ErrorCode::kInput, "expected a list");
+  refuse("activation_sparsity_scale", GgufArray(std::vector<double>{0, 9, 0}), ErrorCode::kInput,
+         "found 9.000000 in layer 1");
+  refuse("activation_sparsity_scale", GgufArray(std::vector<double>{0, std::nan(""), 0}), ErrorCode::kInput,
+         "found nan");
+  refuse("attention.shared_kv_layers", std::uint64_t{3}, ErrorCode::kInput, "found 3, expected fewer");
 }
 
 TEST(GgufLayers, OtherFamiliesHaveLayersOfOneSize) {

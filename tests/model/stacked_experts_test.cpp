@@ -136,8 +136,10 @@ TEST_F(StackedExperts, AMatrixInTheirPlaceIsRefused) {
   });
 }
 
-TEST_F(StackedExperts, ATensorForEachExpertIsNotTheirTensor) {
-  test::expect_error(ErrorCode::kInput, "blk.0.ffn_up_exps.weight", [&] { open({kModel, kWidth}, "blk.0.ffn_up.0"); });
+TEST_F(StackedExperts, AnOldFileHoldsEveryExpert) {
+  test::expect_error(ErrorCode::kInput, "2 tensors are missing: blk.0.ffn_up.1.weight, blk.0.ffn_up.2.weight", [&] {
+    open({kModel, kWidth}, "blk.0.ffn_up.0");
+  });
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ RECURRENT = ("linear_attention", "mamba", "conv")  # types of layers
 ADJACENT = ("ernie4_5", "ernie4_5_moe", "glm4", "cohere2", "llama4_text", "deepseek_v2")  # RoPE pairs are neighbouring channels
 
 
-# name: (model_type, options, architecture in GGUF or None if llama.cpp cannot express it)
+# name: (model_type, options, architecture in GGUF or None if a file cannot express it)
 COMBINATIONS = {
     "llama_default": ("llama", {"head_dim": 16, **rope(DEFAULT, 500000.0)}, "llama"),
     "llama_mqa_bias": ("llama", {"num_key_value_heads": 1, "attention_bias": True, "mlp_bias": True,
@@ -273,8 +273,8 @@ COMBINATIONS = {
     "falcon_h1_default": ("falcon_h1", {**FALCON, **rope(DEFAULT)}, None),
     "falcon_h1_plain": ("falcon_h1", {**FALCON, "mamba_rms_norm": False, **rope(DEFAULT)}, "falcon-h1"),
     "falcon_h1_last_norm": ("falcon_h1", {**FALCON, "mamba_norm_before_gate": False, **rope(DEFAULT)}, "falcon-h1"),
-    "gemma3n_default": ("gemma3n_text", GEMMA3N, None),
-    "llama4_default": ("llama4_text", {**LLAMA4, **rope(LLAMA3, 5e5)}, None),
+    "gemma3n_default": ("gemma3n_text", GEMMA3N, "gemma3n"),
+    "llama4_default": ("llama4_text", {**LLAMA4, **rope(LLAMA3, 5e5)}, "llama4"),
     "deepseek_v2_groups": ("deepseek_v2", {**LATENT, "q_lora_rank": None, "topk_method": "group_limited_greedy",
                                            "first_k_dense_replace": 1, **rope(YARN_MSCALE)}, None),
     "deepseek_v2_yarn": ("deepseek_v2", {**LATENT, "q_lora_rank": None, "attention_bias": False, "topk_method": "greedy",

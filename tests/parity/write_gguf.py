@@ -2,8 +2,10 @@
 """Writes a GGUF of a tiny model with llama.cpp's keys, tensor names and row orders, by the gguf package, weights in
 F32.
 
-Usage: write_gguf.py [--joined] FOLDER OUT.gguf   (FOLDER: config.json and safetensors, as Transformers reads them)
+Usage: write_gguf.py [--joined] [--each] FOLDER OUT.gguf   (FOLDER: config.json and safetensors, as Transformers reads
+them)
 --joined: Qwen 3 Next's projections in one tensor, as older converters wrote them
+--each: a tensor for each expert, as converters before April 2024 wrote Mixtral
 """
 import math
 import sys
@@ -12,6 +14,7 @@ import gguf
 import numpy as np
 import torch
 
+import gguf_gemma3n
 import gguf_gemma4
 import gguf_recurrent
 
@@ -19,10 +22,10 @@ import gguf_recurrent
 ARCHITECTURES = {
     "cohere2": "cohere2", "deepseek_v2": "deepseek2", "deepseek_v3": "deepseek2", "glm4_moe_lite": "deepseek2",
     "glm_moe_dsa": "glm-dsa", "mistral4": "mistral4", "ernie4_5": "ernie4_5", "ernie4_5_moe": "ernie4_5-moe", "exaone4": "exaone4",
-    "falcon_h1": "falcon-h1", "gemma2": "gemma2", "gemma3_text": "gemma3", "gemma4_text": "gemma4", "glm4": "glm4",
-    "glm4_moe": "glm4moe", "gpt_neox": "gptneox",
+    "falcon_h1": "falcon-h1", "gemma2": "gemma2", "gemma3_text": "gemma3", "gemma3n_text": "gemma3n",
+    "gemma4_text": "gemma4", "glm4": "glm4", "glm4_moe": "glm4moe", "gpt_neox": "gptneox",
     "gpt_oss": "gpt-oss", "granite": "granite", "granitemoe": "granitemoe", "hunyuan_v1_dense": "hunyuan-dense",
-    "hunyuan_v1_moe": "hunyuan-moe", "internlm3": "llama", "llama": "llama", "minimax_m2": "minimax-m2",
+    "hunyuan_v1_moe": "hunyuan-moe", "internlm3": "llama", "llama": "llama", "llama4_text": "llama4", "minimax_m2": "minimax-m2",
     "ministral3": "mistral3", "mistral": "llama", "mixtral": "llama", "olmo2": "olmo2", "olmo3": "olmo2",
     "olmoe": "olmoe", "phi": "phi2", "phi3": "phi3", "qwen2": "qwen2", "qwen2_moe": "qwen2moe", "qwen3": "qwen3",
     "qwen3_moe": "qwen3moe", "qwen3_vl_text": "qwen3vl", "qwen3_vl_moe_text": "qwen3vlmoe", "seed_oss": "seed_oss",
@@ -35,7 +38,8 @@ RECURRENT = ("falcon-h1", "granitehybrid", "lfm2", "lfm2moe", "nemotron_h", "nem
 LATENT = {"deepseek2", "glm-dsa", "mistral4"}
 SOFTMAX = {"deepseek_v2", "mistral4"}  # experts' scores
 ADJACENT_IN_FILE = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid"}
-OTHER_PARTS = ("visual.", "vision_tower.", "multi_modal_projector.")
+OTHER_PARTS = ("visual.", "vision_tower.", "vision_model.", "multi_modal_projector.")
+TRANSPOSED = ("gpt_oss", "llama4_text")  # tensors of all experts
 
 
 def adjacent_pairs(weight, heads):
@@ -134,6 +138,8 @@ def add_experts(writer, architecture, config):
     if architecture == "ernie4_5-moe":
         writer.add_leading_dense_block_count(config.moe_layer_start_index)
         writer.add_interleave_moe_layer_step(config.moe_layer_interval)
+    if architecture == "llama4":
+        writer.add_interleave_moe_layer_step(config.interleave_moe_layer_step)
 
 
 def expert_tensors(name, data, config):
@@ -141,7 +147,7 @@ def expert_tensors(name, data, config):
     layer = name.split(".layers.")[1].split(".")[0]
     part, bias = name.rsplit(".", 1)[1], name.endswith("_bias")
     ending = "bias" if bias else "weight"
-    if config.model_type == "gpt_oss" and not bias:
+    if config.model_type in TRANSPOSED and not bias:
         data = data.swapaxes(1, 2)
     if part.startswith(("down_proj", "up_proj")):
         yield f"blk.{layer}.ffn_{part.split('_')[0]}_exps.{ending}", data
@@ -153,7 +159,9 @@ def expert_tensors(name, data, config):
 
 def special_tensors(architecture, name, data, config, joined):
     """Yields (name in the file, values) of a tensor that this architecture holds in another way than most."""
-    if architecture == "gemma4" and ".layers." in name:
+    if architecture == "gemma3n":
+        yield from gguf_gemma3n.tensors_of(name, data, config)
+    elif architecture == "gemma4" and ".layers." in name:
         yield from gguf_gemma4.tensors_of(name, data)
     elif architecture in RECURRENT and ".experts." not in name:
         yield from gguf_recurrent.tensors_of(architecture, name, data, config, joined)
@@ -167,7 +175,7 @@ def file_tensors(model, architecture, config, names, joined):
     for name, parameter in [*model.named_parameters(), *correction]:
         data, name = parameter.detach().numpy(), name.replace("language_model.", "")
         layer = name.split(".layers.")[1].split(".")[0] if ".layers." in name else ""
-        if any(part in name for part in OTHER_PARTS):
+        if any(part in name for part in OTHER_PARTS) or (architecture == "gemma3n" and gguf_gemma3n.is_stacked(name)):
             continue
         special = list(special_tensors(architecture, name, data, config, joined))
         if special:
@@ -191,13 +199,16 @@ def file_tensors(model, architecture, config, names, joined):
             yield name, names.get_name(name, try_suffixes=(".weight", ".bias")), data
     for target, gains in of_heads.items():
         yield target, target, np.stack(gains)
+    if architecture == "gemma3n":
+        for target, values in gguf_gemma3n.stacked_tensors(model):
+            yield None, target, values
 
 
 def add_rope(writer, architecture, config, model, head_dim):
     rope = getattr(config, "rope_parameters", None)
     if architecture == "gemma4" or not rope:  # gguf_gemma4.add_gemma4; Nemotron-H
         return
-    if architecture == "gemma3":
+    if architecture in ("gemma3", "gemma3n"):
         writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
     rope = rope.get("full_attention", rope)
     kind, theta = rope["rope_type"], rope["rope_theta"]
@@ -220,7 +231,9 @@ def add_rope(writer, architecture, config, model, head_dim):
                 add(rope[name])
     elif kind == "llama3":
         plain = 1.0 / (theta ** (torch.arange(0, head_dim, 2).float() / head_dim))
-        writer.add_tensor("rope_freqs.weight", (plain / model.model.rotary_emb.original_inv_freq).numpy())
+        turning = next(module for name, module in model.named_modules()
+                       if name.endswith("rotary_emb") and not any(part in name for part in OTHER_PARTS))
+        writer.add_tensor("rope_freqs.weight", (plain / turning.inv_freq).numpy())
     elif kind == "longrope":
         writer.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
         writer.add_rope_scaling_attn_factors(model.model.rotary_emb.attention_scaling)
@@ -235,6 +248,17 @@ def add_rope(writer, architecture, config, model, head_dim):
     if architecture == "mistral3" and "llama_4_scaling_beta" in rope:
         writer.add_rope_scaling_yarn_log_mul(rope["mscale_all_dim"])
         writer.add_attn_temperature_scale(rope["llama_4_scaling_beta"])
+
+
+def add_chunks(writer, config):
+    """Adds what llama.cpp has constants for, in the keys of Ollama's converter and reader."""
+    if config.attn_scale != 0.1 or config.no_rope_layers != [int((layer + 1) % 4 != 0)
+                                                             for layer in range(config.num_hidden_layers)]:
+        raise ValueError("found layers or temperatures that a GGUF of llama4 does not state")
+    writer.add_uint32("llama4.attention.chunk_size", config.attention_chunk_size)
+    writer.add_uint32("llama4.attention.floor_scale", config.floor_scale)
+    writer.add_bool("llama4.attention.temperature_tuning", bool(config.attn_temperature_tuning))
+    writer.add_bool("llama4.use_qk_norm", config.use_qk_norm)
 
 
 def add_attention(writer, architecture, config):
@@ -259,12 +283,16 @@ def add_attention(writer, architecture, config):
         writer.add_logit_scale(config.logits_scaling)
     if architecture == "cohere2":
         writer.add_logit_scale(config.logit_scale)
+    if architecture == "llama4":
+        add_chunks(writer, config)
 
 
 def add_layer_sizes(writer, architecture, config):
     """Adds the sizes of layers that are not alike, or of all."""
     if architecture == "gemma4":
         return gguf_gemma4.add_gemma4(writer, config)
+    if architecture == "gemma3n":
+        gguf_gemma3n.add_gemma3n(writer, config)
     if architecture in RECURRENT:
         gguf_recurrent.add_sizes(writer, architecture, config)
     if architecture != "gptneox":
@@ -278,12 +306,19 @@ def feed_forward_width(model, config):
     for name, parameter in model.named_parameters():
         if name.endswith(("feed_forward.w1.weight", "shared_mlp.input_linear.weight")):
             return parameter.shape[0] // (2 if "shared" in name else 1)
-    return config.intermediate_size
+    return first_of(config, "intermediate_size_mlp", "intermediate_size")
 
 
-def write_gguf(model, architecture, path, add_tokenizer=None, joined=False):
+def one_by_one(target, values):
+    """Yields (name in the file, values) of each expert."""
+    for expert, part in enumerate(values):
+        yield target.replace("_exps.", f".{expert}."), part
+
+
+def write_gguf(model, architecture, path, add_tokenizer=None, joined=False, each=False):
     """@param add_tokenizer  called with the writer, to add keys of a tokenizer
-    @param joined  projections in one tensor, as in older files of Qwen 3 Next and DeepSeek V2"""
+    @param joined  projections in one tensor, as in older files of Qwen 3 Next and DeepSeek V2
+    @param each  a tensor for each expert"""
     config = model.config.get_text_config()
     joined = joined or config.model_type == "deepseek_v2"
     if architecture == "gemma4":
@@ -321,7 +356,8 @@ def write_gguf(model, architecture, path, add_tokenizer=None, joined=False):
         if target is None:
             raise ValueError(f"found {name}, which has no name in a GGUF of {architecture}")
         values = data if name is None else value_of(architecture, name, data, config)
-        writer.add_tensor(target, np.ascontiguousarray(values, dtype=np.float32))
+        for whole, part in one_by_one(target, values) if each and "_exps." in target else [(target, values)]:
+            writer.add_tensor(whole, np.ascontiguousarray(part, dtype=np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -330,14 +366,14 @@ def write_gguf(model, architecture, path, add_tokenizer=None, joined=False):
 
 def main():
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, Mistral4ForCausalLM
-    joined = sys.argv[1] == "--joined"
-    folder, path = sys.argv[1 + joined:]
+    joined, each = ("--" + word in sys.argv for word in ("joined", "each"))
+    folder, path = sys.argv[1 + joined + each:]
     config = AutoConfig.from_pretrained(folder)
     family = AutoModelForImageTextToText if hasattr(config, "text_config") else AutoModelForCausalLM
     if config.model_type == "mistral4":  # not an automatic class
         family = Mistral4ForCausalLM
     model = family.from_pretrained(folder, dtype=torch.float32)
-    write_gguf(model, ARCHITECTURES[config.get_text_config().model_type], path, joined=joined)
+    write_gguf(model, ARCHITECTURES[config.get_text_config().model_type], path, joined=joined, each=each)
 
 
 if __name__ == "__main__":

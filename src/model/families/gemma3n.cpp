@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <string>
 
 #include "core/error.h"
 #include "model/families/families.h"
 #include "model/families/layer_inputs.h"
 #include "model/families/tensors.h"
+#include "model/gguf_keys.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
@@ -17,8 +20,8 @@ using B = BiasGroup;
 
 constexpr auto kGemma3nTensors =
     join(kModelTensors, kInputs,
-         std::array{TensorSpec{kStreamIn, "model.altup_projections.{}", "", kModel, kModel},
-                    TensorSpec{kStreamOut, "model.altup_unembed_projections.{}", "", kModel, kModel}});
+         std::array{TensorSpec{kStreamIn, "model.altup_projections.{}", "altup_proj", kModel, kModel},
+                    TensorSpec{kStreamOut, "model.altup_unembed_projections.{}", "altup_unembd_proj", kModel, kModel}});
 
 /// A tensor of AltUp or Laurel.
 constexpr TensorSpec of_layer(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
@@ -59,21 +62,27 @@ constexpr std::array<std::string_view, 10> kGemma3nKeys{"altup_active_idx",
                                                         "num_kv_shared_layers",
                                                         "query_pre_attn_scalar"};
 
+constexpr std::uint64_t kMostStreams = 64;
+constexpr std::size_t kStreamCount = 4, kInputWidth = 256;  // of files that do not state them
+
+/// Lets the first layers of a deeper model cut gates, as where no shares are stated.
+void set_usual_sparsity(ModelConfig& config) {
+  constexpr std::size_t kSparse = 10;
+  constexpr float kShare = 0.95F;
+  for (std::size_t layer = 0; config.layers() > kSparse && layer < kSparse; ++layer)
+    config.layer[layer].feed_forward.sparsity = kShare;
+}
+
 /// Reads the shares of gate channels that layers cut: one for each layer, or one for all.
 void read_sparsity(const JsonCursor& root, ModelConfig& config) {
   constexpr std::string_view kPattern = "activation_sparsity_pattern";
-  constexpr std::size_t kSparse = 10;  // the first layers of a deeper model, if none are stated
   const auto set = [&](std::size_t layer, const JsonCursor& stated) {
     const double share = stated.real();
     if (share < 0 || share >= 1) stated.fail("a share from 0 to below 1");
     config.layer[layer].feed_forward.sparsity = static_cast<float>(share);
   };
   const std::size_t layers = config.layers();
-  if (!root.has(kPattern)) {
-    for (std::size_t layer = 0; layers > kSparse && layer < kSparse; ++layer)
-      config.layer[layer].feed_forward.sparsity = 0.95F;
-    return;
-  }
+  if (!root.has(kPattern)) return set_usual_sparsity(config);
   const JsonCursor pattern = root.at(kPattern);
   const bool listed = pattern.value().is_array();
   if (listed && pattern.array_size() != layers)
@@ -83,11 +92,10 @@ void read_sparsity(const JsonCursor& root, ModelConfig& config) {
 
 void read_streams(const JsonCursor& root, ModelConfig& config) {
   constexpr std::string_view kActive = "altup_active_idx", kScaled = "altup_correct_scale";
-  constexpr std::uint64_t kMostStreams = 64;
   if (root.has(kActive) && root.at(kActive).unsigned_integer(kMostStreams) != 0)
     throw Error(ErrorCode::kUnsupported, root.at(kActive).place(),
                 "found " + describe_json(root.at(kActive).value()) + ", supported is: 0, the first stream");
-  config.streams.count = hf_count(root, "altup_num_inputs", kMostStreams, 4);
+  config.streams.count = hf_count(root, "altup_num_inputs", kMostStreams, kStreamCount);
   if (config.streams.count < 2) root.at("altup_num_inputs").fail("2 to " + std::to_string(kMostStreams));
   config.streams.scaled = !root.has(kScaled) || root.at(kScaled).boolean();
   config.laurel_rank = hf_count(root, "laurel_rank", kMaxWidth, 64);
@@ -102,12 +110,62 @@ void read_gemma3n_layers(const JsonCursor& root, ModelConfig& config) {
   if (!share_kv_layers(shared, config)) (root.has(kShared) ? root.at(kShared) : root).fail(kSourceMissing);
   read_sparsity(root, config);
   read_streams(root, config);
-  config.layer_inputs = hf_count(root, "hidden_size_per_layer_input", kMaxWidth, 256);
+  config.layer_inputs = hf_count(root, "hidden_size_per_layer_input", kMaxWidth, kInputWidth);
   config.layer_input_vocabulary = hf_count(root, "vocab_size_per_layer_input", kMaxVocabularySize, 262144);
   config.layer_input_for_others = true;
 }
 
-constexpr LayerRules kGemma3nRules{.read = read_gemma3n_layers, .keys = kGemma3nKeys};
+/// Reads how many standard deviations above its mean a gate must be, by layer: those of the share that is cut, if
+/// gates are normally distributed. Minus infinity: nothing is cut.
+void read_gguf_sparsity(const GgufKeys& keys, ModelConfig& config) {
+  constexpr std::string_view kScale = "activation_sparsity_scale";
+  if (!keys.has(kScale)) return set_usual_sparsity(config);
+  const std::vector<double> scales = keys.reals(kScale, config.layers());
+  for (std::size_t layer = 0; layer < config.layers(); ++layer) {
+    const auto share = static_cast<float>(0.5 * std::erfc(-scales[layer] / std::numbers::sqrt2));
+    if (!(share < 1))
+      keys.fail(ErrorCode::kInput, kScale,
+                "found " + std::to_string(scales[layer]) + " in layer " + std::to_string(layer) +
+                    ", expected a number of standard deviations that cuts less than all gates");
+    config.layer[layer].feed_forward.sparsity = share;
+  }
+}
+
+void read_gguf_streams(const GgufKeys& keys, ModelConfig& config) {
+  constexpr std::string_view kActive = "altup.active_idx", kCount = "altup.num_inputs";
+  if (keys.nonzero(kActive))
+    keys.fail(
+        ErrorCode::kUnsupported, kActive,
+        "found " + std::to_string(keys.unsigned_integer(kActive, UINT32_MAX)) + ", supported is: 0, the first stream");
+  config.streams = {.count = keys.has(kCount) ? keys.count(kCount, kMostStreams) : kStreamCount, .scaled = true};
+  if (config.streams.count < 2)
+    keys.fail(ErrorCode::kInput, kCount, "found 1, expected 2 to " + std::to_string(kMostStreams));
+}
+
+/// Returns the rows of a matrix; 0: it is missing.
+std::size_t stored_rows(const GgufKeys& keys, std::string_view tensor, std::uint64_t most) {
+  const StoredTensor* const stored = keys.file().find(tensor);
+  return stored == nullptr ? 0 : static_cast<std::size_t>(std::min(stored->rows(), most));
+}
+
+/// What no key states follows from tensors, or is a constant of llama.cpp: layers from the 20th on read other layers'
+/// keys and values.
+void read_gemma3n_gguf(const GgufKeys& keys, ModelConfig& config) {
+  constexpr std::string_view kWidth = "embedding_length_per_layer_input";
+  constexpr std::size_t kOwnLayers = 20;
+  for (LayerConfig& layer : config.layer) layer.attention.scale = 1;
+  const std::size_t otherwise = config.layers() - std::min(config.layers(), kOwnLayers);
+  read_gguf_shared_rows(keys, otherwise, config);
+  read_gguf_sparsity(keys, config);
+  read_gguf_streams(keys, config);
+  config.laurel_rank = stored_rows(keys, "blk.0.laurel_l.weight", kMaxWidth);
+  config.layer_inputs = keys.has(kWidth) ? keys.count(kWidth, kMaxWidth) : kInputWidth;
+  config.layer_input_vocabulary = stored_rows(keys, "per_layer_token_embd.weight", kMaxVocabularySize);
+  config.layer_input_for_others = true;
+}
+
+constexpr LayerRules kGemma3nRules{
+    .read = read_gemma3n_layers, .keys = kGemma3nKeys, .read_gguf_sizes = read_gemma3n_gguf};
 
 }  // namespace
 
@@ -115,6 +173,7 @@ constexpr Architecture kGemma3n{.name = "gemma3n",
                                 .hf_class = "Gemma3nForCausalLM",
                                 .hf_base_class = "Gemma3nTextModel",
                                 .model_type = "gemma3n_text",
+                                .gguf = "gemma3n",
                                 .model_tensors = kGemma3nTensors,
                                 .attention_tensors = kGemma3nAttention,
                                 .feed_forward_tensors = kGemma3nFeedForward,
@@ -124,7 +183,9 @@ constexpr Architecture kGemma3n{.name = "gemma3n",
                                                .activation = Activation::kGeluTanh,
                                                .scaled_embeddings = true},
                                 .windows = WindowRule::kPattern,
+                                .gguf_windows = WindowRule::kPattern,
                                 .window_period = 5,
+                                .gguf_window_default = 512,
                                 .layers = &kGemma3nRules,
                                 .keys = {.activation = "hidden_activation",
                                          .attention_bias = "attention_bias",

@@ -150,14 +150,6 @@ void read_gemma4_layers(const JsonCursor& root, ModelConfig& config) {
   config.layer_input_vocabulary = hf_count(root, "vocab_size_per_layer_input", kMaxVocabularySize, 262144);
 }
 
-void read_gguf_shared_rows(const GgufKeys& keys, ModelConfig& config) {
-  constexpr std::string_view kShared = "attention.shared_kv_layers";
-  const std::size_t shared = keys.has(kShared) ? keys.unsigned_integer(kShared, config.layers()) : 0;
-  if (!share_kv_layers(shared, config))
-    keys.fail(ErrorCode::kInput, kShared,
-              "found " + std::to_string(shared) + ", expected " + std::string(kSourceMissing));
-}
-
 /// Keys and values come from one row in the layers that have keys but no values.
 void read_gguf_layers(const GgufKeys& keys, ModelConfig& config) {
   constexpr std::string_view kWidth = "embedding_length_per_layer_input", kHeadDim = "attention.key_length_swa",
@@ -175,7 +167,7 @@ void read_gguf_layers(const GgufKeys& keys, ModelConfig& config) {
     layer.attention.one_row = stores("blk.{}.attn_k.weight", index) && !stores("blk.{}.attn_v.weight", index);
     layer.feed_forward.experts.beside_dense = layer.feed_forward.is_sparse();
   }
-  read_gguf_shared_rows(keys, config);
+  read_gguf_shared_rows(keys, 0, config);
   config.layer_inputs = keys.has(kWidth) ? keys.unsigned_integer(kWidth, kMaxWidth) : 0;
   const StoredTensor* table = keys.file().find("per_layer_token_embd.weight");
   config.layer_input_vocabulary =

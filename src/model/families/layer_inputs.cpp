@@ -1,5 +1,9 @@
 #include "model/families/layer_inputs.h"
 
+#include <string>
+
+#include "model/gguf_keys.h"
+
 namespace kvs::inline model {
 
 bool share_kv_layers(std::size_t shared, ModelConfig& config) {
@@ -13,6 +17,14 @@ bool share_kv_layers(std::size_t shared, ModelConfig& config) {
     reader.one_row = config.layer[*reader.kv_layer].attention.one_row;
   }
   return true;
+}
+
+void read_gguf_shared_rows(const GgufKeys& keys, std::size_t otherwise, ModelConfig& config) {
+  constexpr std::string_view kShared = "attention.shared_kv_layers";
+  const std::size_t shared = keys.has(kShared) ? keys.unsigned_integer(kShared, config.layers()) : otherwise;
+  if (!share_kv_layers(shared, config))
+    keys.fail(ErrorCode::kInput, kShared,
+              "found " + std::to_string(shared) + ", expected " + std::string(kSourceMissing));
 }
 
 }  // namespace kvs::inline model

@@ -28,4 +28,7 @@ inline constexpr std::string_view kSourceMissing = "fewer: an earlier layer of e
 /// must have its layers and windows. @return false if there is no such layer
 bool share_kv_layers(std::size_t shared, ModelConfig& config);
 
+/// Does the same for a GGUF. @param otherwise  `shared` if the file does not state it. @throws Error kInput
+void read_gguf_shared_rows(const GgufKeys& keys, std::size_t otherwise, ModelConfig& config);
+
 }  // namespace kvs::inline model

@@ -3,6 +3,7 @@
 #include "model/families/experts.h"
 #include "model/families/families.h"
 #include "model/families/tensors.h"
+#include "model/gguf_keys.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
@@ -73,22 +74,60 @@ bool unless_off(const JsonCursor& root, std::string_view key) {
   return stated.value().is_number() ? stated.real() != 0 : stated.boolean();
 }
 
+constexpr float kTemperature = 0.1F;            // attn_scale
+constexpr std::size_t kTemperatureStep = 8192;  // floor_scale
+
 /// Layers that rotate normalise queries and keys; the others have a temperature of queries.
-void read_llama4_layers(const JsonCursor& root, ModelConfig& config) {
-  const std::vector<bool> unrotated = hf_unrotated(root, kLlama4, config);
-  const bool norms = unless_off(root, "use_qk_norm"), tuned = unless_off(root, "attn_temperature_tuning");
-  const double scale = root.has("attn_scale") ? root.at("attn_scale").real() : 0.1;
-  const std::size_t length = hf_count(root, "floor_scale", kMaxContext, 8192);
+void set_llama4_layers(const std::vector<bool>& unrotated, bool norms, const QueryTemperature& temperature,
+                       ModelConfig& config) {
   for (std::size_t layer = 0; layer < config.layers(); ++layer) {
     AttentionConfig& attention = config.layer[layer].attention;
     attention.unit_norms = norms && !unrotated[layer];
-    if (tuned && unrotated[layer]) attention.temperature = {static_cast<float>(scale), length, 1};
+    if (unrotated[layer]) attention.temperature = temperature;
   }
 }
 
-constexpr ExpertRules kLlama4ExpertRules{
-    .read = read_llama4_experts, .keys = kLlama4ExpertKeys, .tensors = kLlama4Experts, .hf_joined_transposed = true};
-constexpr LayerRules kLlama4LayerRules{.read = read_llama4_layers, .keys = kLlama4LayerKeys};
+void read_llama4_layers(const JsonCursor& root, ModelConfig& config) {
+  const float scale = root.has("attn_scale") ? static_cast<float>(root.at("attn_scale").real()) : kTemperature;
+  const std::size_t length = hf_count(root, "floor_scale", kMaxContext, kTemperatureStep);
+  QueryTemperature temperature;
+  if (unless_off(root, "attn_temperature_tuning")) temperature = {scale, length, 1};
+  set_llama4_layers(hf_unrotated(root, kLlama4, config), unless_off(root, "use_qk_norm"), temperature, config);
+}
+
+/// llama.cpp takes a window of 0 for full attention in all layers, and ignores other numbers.
+void check_llama4_window(const GgufKeys& keys) {
+  constexpr std::string_view kWindow = "attention.sliding_window";
+  if (keys.has(kWindow) && !keys.nonzero(kWindow))
+    keys.fail(ErrorCode::kUnsupported, kWindow, "found 0, full attention in all layers; supported are: chunks");
+}
+
+/// llama.cpp has constants where the keys are missing that other programs write: the temperature, and no QK-norm in
+/// models of 128 experts.
+void read_llama4_gguf(const GgufKeys& keys, ModelConfig& config) {
+  constexpr std::string_view kStep = "attention.floor_scale", kExpertCount = "expert_count";
+  constexpr std::size_t kExpertsWithoutNorms = 128;
+  check_llama4_window(keys);
+  const bool without = keys.has(kExpertCount) && keys.unsigned_integer(kExpertCount, kMaxWidth) == kExpertsWithoutNorms;
+  const bool norms = keys.boolean("use_qk_norm", !without);
+  if (!norms) {
+    config.arithmetic.qk_norm = QkNorm::kNone;
+    config.arithmetic.norms_after_rope = false;
+  }
+  QueryTemperature temperature;
+  if (keys.boolean("attention.temperature_tuning", true))
+    temperature = {kTemperature, keys.has(kStep) ? keys.count(kStep, kMaxContext) : kTemperatureStep, 1};
+  set_llama4_layers(unrotated_by_rule(kLlama4, config, true), norms, temperature, config);
+  for (LayerConfig& layer : config.layer) layer.feed_forward.experts.scaled_inputs = layer.feed_forward.is_sparse();
+}
+
+constexpr ExpertRules kLlama4ExpertRules{.read = read_llama4_experts,
+                                         .keys = kLlama4ExpertKeys,
+                                         .tensors = kLlama4Experts,
+                                         .hf_joined_transposed = true,
+                                         .gguf_scores = ExpertsConfig::Scores::kSigmoid};
+constexpr LayerRules kLlama4LayerRules{
+    .read = read_llama4_layers, .keys = kLlama4LayerKeys, .read_gguf_sizes = read_llama4_gguf};
 
 }  // namespace
 
@@ -96,12 +135,16 @@ constexpr Architecture kLlama4{.name = "llama4",
                                .hf_class = "Llama4ForCausalLM",
                                .hf_base_class = "Llama4TextModel",
                                .model_type = "llama4_text",
+                               .gguf = "llama4",
                                .model_tensors = kModelTensors,
                                .attention_tensors = kLlama4Attention,
                                .feed_forward_tensors = kLlama4FeedForward,
                                .arithmetic = {.qk_norm = QkNorm::kHead, .norms_after_rope = true},
                                .windows = WindowRule::kChunks,
+                               .gguf_windows = WindowRule::kChunks,
+                               .window_period = 4,
                                .unrotated = UnrotatedRule::kListed,
+                               .gguf_window_default = 8192,
                                .gguf_interleaved = true,
                                .hf_interleaved = true,
                                .experts = &kLlama4ExpertRules,
