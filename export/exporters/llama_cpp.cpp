@@ -28,7 +28,7 @@ Json write_llama_cpp(const ExportJob& job) {
   const EngineTypes types = one_kv_type(job, "llama.cpp");
   require_type(job, "type_k", types.k);
   require_type(job, "type_v", types.v);
-  if (!types.engine_layout && cache_shape(job.model.config()).adjacent_pairs)
+  if (!types.engine_layout && cache_shape(job.model.config()).adjacent_pairs > 0)
     refuse_parameter(job, "layout",
                      "found hf, expected engine: llama.cpp keeps the keys of this architecture in adjacent pairs");
   if (job.model.format() != ModelFormat::kGguf)

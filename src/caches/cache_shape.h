@@ -31,8 +31,9 @@ struct LayerShape {
 /// The properties of a model that caches need.
 struct CacheShape {
   std::vector<LayerShape> layers;  // [layer]
-  /// True if ggml stores this family's W_k, and so its keys, with the two channels of a RoPE chunk adjacent.
-  bool adjacent_pairs = false;
+  /// The first channels of a head that ggml stores, in this family's W_k and so in its keys, with the two channels of a
+  /// RoPE chunk adjacent; 0: none.
+  std::size_t adjacent_pairs = 0;
 };
 
 /// Creates the caches of a model's layers. A layer that reads another layer's keys and values has a cache that is made

@@ -98,14 +98,15 @@ std::size_t run_of(const StorageType& kind, Rotation rotation, std::size_t head_
 }
 
 RowFormat format_of(const StorageType& kind, bool keys, bool engine_rotates, const LayerShape& shape,
-                    bool adjacent_pairs) {
+                    std::size_t adjacent_pairs) {
   if (shape.head_dim % kind.block != 0)
     refuse_head(kind, shape.head_dim, "a multiple of " + std::to_string(kind.block));
   const Rotation rotation = keys ? kind.k_rotation : kind.v_rotation;
   RowFormat format{.kind = keys ? kind.k : kind.v};
   format.hadamard = static_cast<std::uint32_t>(run_of(kind, rotation, shape.head_dim, engine_rotates, keys));
   format.signs = rotation == Rotation::kSignedHead;
-  format.adjacent_pairs = keys && adjacent_pairs && kind.block == 32;  // blocks of ggml
+  constexpr std::size_t kGgmlBlock = 32;
+  if (keys && kind.block == kGgmlBlock) format.adjacent_pairs = static_cast<std::uint32_t>(adjacent_pairs);
   return format;
 }
 
@@ -133,8 +134,8 @@ KvTypes read_kinds(Parameters& parameters, std::size_t layer, const CacheShape& 
                   "found " + std::string(kind->name) +
                       ", which rotates whole heads, expected another for rows that are not those of a head");
   const bool rotates = parameters.on_off("rotate", "use the Hadamard rotation of llama.cpp", true);
-  const bool adjacent = parameters.choice("layout", "order of the channels in a block of llama.cpp", kLayouts) == 0 &&
-                        shape.adjacent_pairs;
+  const bool engine_order = parameters.choice("layout", "order of the channels in a block of llama.cpp", kLayouts) == 0;
+  const std::size_t adjacent = engine_order ? shape.adjacent_pairs : 0;
   const LayerShape& heads_of = shape.layers.at(layer);
   KvTypes types{{format_of(k, true, rotates, heads_of, adjacent)},
                 {format_of(v, false, rotates, heads_of, adjacent)},

@@ -46,11 +46,12 @@ enum class RowKind : std::uint8_t {
 /// The layout of rows in memory and the meaning of their bytes.
 struct RowFormat {
   RowKind kind = RowKind::kF32;
-  bool across_tokens = false;   // KIVI's keys: a group is one channel of `group` tokens, which are stored as one unit
-  bool adjacent_pairs = false;  // first step: RoPE's channels (c, c + n/2) become adjacent
-  bool signs = false;           // int4_per_token_head: fixed signs multiply the values before the rotation
-  std::uint32_t group = 0;      // KIVI: values of a group; kTrellis: bits of a row
-  std::uint32_t hadamard = 0;   // run length of the rotation before coding: a power of two that divides the row, or 0
+  bool across_tokens = false;  // KIVI's keys: a group is one channel of `group` tokens, which are stored as one unit
+  /// First step: of the row's first n values, RoPE's channels (c, c + n/2) become adjacent. 0: no step.
+  std::uint32_t adjacent_pairs = 0;
+  bool signs = false;          // int4_per_token_head: fixed signs multiply the values before the rotation
+  std::uint32_t group = 0;     // KIVI: values of a group; kTrellis: bits of a row
+  std::uint32_t hadamard = 0;  // run length of the rotation before coding: a power of two that divides the row, or 0
   std::uint32_t split = 0;  // values [0, split) and the rest are separate rows, each padded with zeros to whole blocks
 
   constexpr bool is_plain() const noexcept { return kind == RowKind::kF32; }
@@ -59,7 +60,7 @@ struct RowFormat {
     return kind == RowKind::kE4m3 || kind == RowKind::kE5m2 || kind == RowKind::kNvFp4;
   }
   /// Returns true if rows are encoded in another basis.
-  constexpr bool turns() const noexcept { return adjacent_pairs || signs || hadamard > 0; }
+  constexpr bool turns() const noexcept { return adjacent_pairs > 0 || signs || hadamard > 0; }
   friend constexpr bool operator==(const RowFormat&, const RowFormat&) = default;
 };
 

@@ -7,7 +7,8 @@ namespace kvs::inline model {
 
 /// Returns the properties of a model that caches need.
 inline CacheShape cache_shape(const ModelConfig& model) {
-  CacheShape shape{.layers = {}, .adjacent_pairs = model.adjacent_pairs && !model.has_latents()};
+  const bool adjacent = model.adjacent_pairs && !model.has_latents();
+  CacheShape shape{.layers = {}, .adjacent_pairs = adjacent ? model.rotary_dim() : 0};
   for (const LayerConfig& layer : model.layer) {
     const AttentionConfig& attention = layer.attention;
     shape.layers.push_back({attention.kv_heads, attention.head_dim, attention.reach(), attention.one_row,

@@ -15,7 +15,7 @@
 namespace kvs {
 namespace {
 
-KvTypes types_of(const std::vector<std::string>& settings, std::size_t head_dim, bool adjacent_pairs = false,
+KvTypes types_of(const std::vector<std::string>& settings, std::size_t head_dim, std::size_t adjacent_pairs = 0,
                  std::size_t layers = 1, std::size_t layer = 0) {
   Parameters parameters({{parse_settings(settings, "settings"), "", ErrorCode::kUsage}}, layers);
   parameters.select(layer);
@@ -157,19 +157,43 @@ TEST_F(FloatRows, NvFp4TakesFourAndAHalfBitsAValue) {
 }
 
 TEST_F(StoreVectors, RotationsAndLayouts) {
-  const auto expect = [&](const std::vector<std::string>& settings, bool adjacent_pairs, const std::string& name) {
+  const auto expect = [&](const std::vector<std::string>& settings, std::size_t adjacent_pairs,
+                          const std::string& name) {
     SCOPED_TRACE(name);
     const KvTypes types = types_of(settings, 64, adjacent_pairs);
     expect_stands_for(types.k, values("x64"), values((name + " K of x64").c_str()));
     expect_stands_for(types.v, values("x64"), values((name + " V of x64").c_str()));
   };
-  expect({"type=q4_0"}, false, "q4_0+rot");
-  expect({"type=q4_0", "layout=hf"}, true, "q4_0+rot");
-  expect({"type=q4_0", "rotate=off"}, true, "q4_0+norm");
-  expect({"type=q4_0"}, true, "q4_0+rot+norm");
-  expect({"type=quarot4"}, true, "quarot4");
-  expect({"type=int4_per_token_head"}, true, "int4_per_token_head");
-  expect({"type=turboquant_4bit_nc", "type_skip_layers=none"}, true, "turboquant_4bit_nc");
+  expect({"type=q4_0"}, 0, "q4_0+rot");
+  expect({"type=q4_0", "layout=hf"}, 64, "q4_0+rot");
+  expect({"type=q4_0", "rotate=off"}, 64, "q4_0+norm");
+  expect({"type=q4_0"}, 64, "q4_0+rot+norm");
+  expect({"type=quarot4"}, 64, "quarot4");
+  expect({"type=int4_per_token_head"}, 64, "int4_per_token_head");
+  expect({"type=turboquant_4bit_nc", "type_skip_layers=none"}, 64, "turboquant_4bit_nc");
+}
+
+TEST_F(StoreVectors, OnlyChannelsThatRotateBecomeAdjacent) {
+  const std::vector<float> x = values("x64");
+  constexpr std::size_t kRotated = 32;  // as in GLM-4, half of a head: pairs (c, c + 16), in ggml (2c, 2c + 1)
+  std::vector<float> in_file = x;
+  for (std::size_t c = 0; c < kRotated / 2; ++c) {
+    in_file[2 * c] = x[c];
+    in_file[2 * c + 1] = x[c + kRotated / 2];
+  }
+  for (const char* const rotate : {"rotate=off", "rotate=on"}) {
+    SCOPED_TRACE(rotate);
+    const RowType plain = types_of({"type=q8_0", rotate}, 64).k, ours = types_of({"type=q8_0", rotate}, 64, kRotated).k;
+    EXPECT_EQ(hex(ours, x), hex(plain, in_file));
+    std::vector<float> expected =
+        download(*backend_, test::CodedRows(*backend_, plain.format, in_file, 1, x.size()).decoded().view());
+    std::vector<float> reordered = expected;
+    for (std::size_t c = 0; c < kRotated / 2; ++c) {
+      reordered[c] = expected[2 * c];
+      reordered[c + kRotated / 2] = expected[2 * c + 1];
+    }
+    expect_stands_for(ours, x, reordered);
+  }
 }
 
 TEST(ReadStore, SidesOverrideBothAndLayersMayBeLeftOut) {
@@ -177,12 +201,12 @@ TEST(ReadStore, SidesOverrideBothAndLayersMayBeLeftOut) {
   EXPECT_EQ(types.k.format.kind, RowKind::kQ8_0);
   EXPECT_EQ(types.v.format.kind, RowKind::kQ4_0);
   EXPECT_EQ(types_of({"type=q8_0", "type_k=none"}, 64).k.format.kind, RowKind::kF32);
-  EXPECT_EQ(types_of({"type=q8_0,q4_0"}, 64, false, 2, 1).k.format.kind, RowKind::kQ4_0);
-  EXPECT_EQ(types_of({"type=fp8", "type_skip_layers=0"}, 64, false, 2, 0).k.format.kind, RowKind::kF16);
+  EXPECT_EQ(types_of({"type=q8_0,q4_0"}, 64, 0, 2, 1).k.format.kind, RowKind::kQ4_0);
+  EXPECT_EQ(types_of({"type=fp8", "type_skip_layers=0"}, 64, 0, 2, 0).k.format.kind, RowKind::kF16);
   // vLLM leaves TurboQuant's first and last two layers at 16 bits.
   for (const std::size_t layer : {std::size_t{1}, std::size_t{4}})
-    EXPECT_EQ(types_of({"type=turboquant_k8v4"}, 64, false, 6, layer).k.format.kind, RowKind::kF16);
-  EXPECT_EQ(types_of({"type=turboquant_k8v4"}, 64, false, 6, 2).k.format.kind, RowKind::kE4m3);
+    EXPECT_EQ(types_of({"type=turboquant_k8v4"}, 64, 0, 6, layer).k.format.kind, RowKind::kF16);
+  EXPECT_EQ(types_of({"type=turboquant_k8v4"}, 64, 0, 6, 2).k.format.kind, RowKind::kE4m3);
 }
 
 TEST(ReadStore, Fp8KeysWithNvFp4ValuesHaveScalesOfTheirOwn) {

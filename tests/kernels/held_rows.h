@@ -63,7 +63,8 @@ inline std::vector<RowFormat> all_formats() {
   std::vector<RowFormat> formats;
   for (unsigned kind = 0; kind <= static_cast<unsigned>(RowKind::kNvFp4); ++kind)
     formats.push_back({.kind = static_cast<RowKind>(kind), .group = 32});
-  formats.push_back({.kind = RowKind::kQ4_0, .adjacent_pairs = true, .hadamard = 64});
+  formats.push_back({.kind = RowKind::kQ4_0, .adjacent_pairs = 64, .hadamard = 64});
+  formats.push_back({.kind = RowKind::kQ8_0, .adjacent_pairs = 32, .hadamard = 64});
   formats.push_back({.kind = RowKind::kQ8_0, .split = 24});
   formats.push_back({.kind = RowKind::kNvFp4, .split = 24});
   formats.push_back({.kind = RowKind::kInt4Row, .signs = true, .hadamard = 32});

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "model/cache_shape.h"
 #include "model/parsed_config.h"
 #include "tests/model/gguf_metadata.h"
 
@@ -254,6 +255,14 @@ TEST(GgufConfig, MoreExpertsThanThereAreAreRefused) {
   expect_refused(file, ErrorCode::kInput, "qwen3moe.expert_used_count: found 0");
   file.values.erase("qwen3moe.expert_used_count");
   expect_refused(file, ErrorCode::kInput, "qwen3moe.expert_used_count");
+}
+
+TEST(GgufConfig, GgmlKeepsTheChannelsThatRotateInAdjacentPairs) {
+  FakeGguf file = metadata("glm4");
+  file.values["glm4.rope.dimension_count"] = std::uint64_t{8};
+  EXPECT_EQ(cache_shape(parse_gguf_config(file).config).adjacent_pairs, 8U);
+  EXPECT_EQ(cache_shape(parse_gguf_config(metadata("llama")).config).adjacent_pairs, 16U);
+  EXPECT_EQ(cache_shape(parse_gguf_config(metadata("qwen2")).config).adjacent_pairs, 0U);
 }
 
 TEST(GgufConfig, RefusesWhatItWouldNotCompute) {

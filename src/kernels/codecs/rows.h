@@ -92,7 +92,7 @@ struct RowBasis {
 
   KVS_CODEC bool rotates() const noexcept { return format.hadamard > 0 && count % format.hadamard == 0; }
   KVS_CODEC std::size_t place(std::size_t i) const noexcept {
-    return format.adjacent_pairs ? i / 2 + i % 2 * (count / 2) : i;
+    return i < format.adjacent_pairs ? i / 2 + i % 2 * (format.adjacent_pairs / 2) : i;
   }
   KVS_CODEC float run() const noexcept { return static_cast<float>(format.hadamard); }
   /// int4_per_token_head keeps the factor √n.
@@ -171,7 +171,7 @@ KVS_CODEC void decode_groups(const RowFormat& format, std::size_t values, float 
   for (const std::size_t count : counts) {
     if (count == 0) continue;
     const RowGroup group = group_of(format, count);
-    float* const y = (format.adjacent_pairs && !in_basis) || count % group.values != 0 ? scratch : x;
+    float* const y = (format.adjacent_pairs > 0 && !in_basis) || count % group.values != 0 ? scratch : x;
     for (std::size_t i = 0; i < count; i += group.values, from += group.bytes) Codec::decode(from, group.values, y + i);
     if (format.is_scaled())
       for (std::size_t i = 0; i < count; ++i) y[i] *= scale;

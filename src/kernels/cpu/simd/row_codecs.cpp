@@ -36,7 +36,8 @@ constexpr std::size_t kMaxRun = 256;  // largest run that runs_from_basis() acce
 /// Returns true if rows are taken out of their basis run by run.
 bool from_basis_by_runs(const CodedRows& coded) {
   const std::size_t run = coded.format.hadamard;
-  return run > 0 && run <= kMaxRun && coded.values % run == 0 && (!coded.format.adjacent_pairs || run == coded.values);
+  return run > 0 && run <= kMaxRun && coded.values % run == 0 &&
+         (coded.format.adjacent_pairs == 0 || run == coded.values);
 }
 
 /// Equals codecs::RowBasis::from_basis() for rows with from_basis_by_runs(), with the same sums. Runs are interleaved,
