@@ -27,15 +27,7 @@ void check_type(const GgufFile& file) {
 }
 
 /// Refuses options whose values would change the arithmetic; they must not be ignored.
-void check_options(const GgufKeys& keys, const Architecture& row, const AttentionConfig& attention) {
-  const auto must_equal = [&](std::string_view key, std::size_t expected) {
-    if (!keys.has(key)) return;
-    const std::size_t found = keys.count(key, kMaxWidth);
-    if (found == expected) return;
-    keys.fail(ErrorCode::kUnsupported, key,
-              "found " + std::to_string(found) + ", supported is the head size, " + std::to_string(expected));
-  };
-  must_equal("attention.value_length", attention.head_dim);
+void check_options(const GgufKeys& keys, const Architecture& row) {
   if (!keys.boolean("attention.causal", true)) {
     keys.fail(ErrorCode::kUnsupported, "attention.causal", "found false, supported is: causal attention");
   }
@@ -115,6 +107,7 @@ AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, c
   AttentionConfig attention;
   attention.query_heads = sizes.query_heads[first];
   if (row.keys.query_temperature) attention.temperature = parse_temperature(keys);
+  check_options(keys, row);
   if (row.layers != nullptr && row.layers->read_gguf != nullptr) return attention;  // it sets the rest
   attention.kv_heads = sizes.kv_heads[first];
   attention.head_dim = keys.has("attention.key_length") ? keys.count("attention.key_length", kMaxWidth) : 0;
@@ -122,7 +115,7 @@ AttentionConfig parse_attention(const GgufKeys& keys, const Architecture& row, c
                     {"embedding_length", "attention.head_count", "attention.head_count_kv", "attention.key_length"});
   if (layers == row.gguf_wide_scale_layers)
     attention.scale = 1 / std::sqrt(static_cast<float>(d_model / attention.query_heads));
-  check_options(keys, row, attention);
+  keys.must_equal("attention.value_length", attention.head_dim, "the head size");
   if (row.keys.multipliers) attention.scale = static_cast<float>(keys.positive_or("attention.scale", 0));
   attention.softcap = softcap(keys, row.keys.attention_softcap, row.keys.attention_softcap_default);
   attention.sinks = row.keys.sinks;

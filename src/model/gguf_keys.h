@@ -77,6 +77,15 @@ class GgufKeys {
     fail(ErrorCode::kInput, key, "found " + found.str() + ", expected a number above 0 in the range of f32");
   }
   double positive_or(std::string_view key, double otherwise) const { return has(key) ? positive(key) : otherwise; }
+  /// Refuses a key with another number, which must not be ignored. @param meaning  of `expected`
+  /// @throws Error kUnsupported
+  void must_equal(std::string_view key, std::size_t expected, const std::string& meaning) const {
+    if (!has(key)) return;
+    const std::uint64_t found = unsigned_integer(key, UINT64_MAX);
+    if (found != expected)
+      fail(ErrorCode::kUnsupported, key,
+           "found " + std::to_string(found) + ", supported is " + meaning + ", " + std::to_string(expected));
+  }
   /// @throws Error `code` naming file and key.
   [[noreturn]] void fail(ErrorCode code, std::string_view key, const std::string& problem) const {
     throw Error(code, place(name(key)), problem);

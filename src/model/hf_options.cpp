@@ -271,6 +271,15 @@ std::size_t hf_count(const JsonCursor& root, std::string_view key, std::uint64_t
   return static_cast<std::size_t>(root.at(key).integer(1, static_cast<std::int64_t>(maximum)));
 }
 
+std::string hf_place(const JsonCursor& root, std::string_view key) {
+  return root.place() + (root.pointer().empty() ? ": /" : "/") + std::string(key);
+}
+
+void fail_hf_number(const JsonCursor& root, std::string_view key, std::size_t number, const std::string& expected) {
+  const std::string found = root.has(key) ? "found " : "found nothing, which stands for ";
+  throw Error(ErrorCode::kInput, hf_place(root, key), found + std::to_string(number) + ", expected " + expected);
+}
+
 void check_hf_options(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {
   std::string unknown, not_finite;  // keys that affect the result are refused where they are read
   for (const std::string& key : root.keys()) {

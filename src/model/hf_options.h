@@ -12,6 +12,14 @@ namespace kvs::inline model {
 /// Reads a number from 1 to `maximum`. @param missing  the value of a missing key; 0: the key is required
 std::size_t hf_count(const JsonCursor& root, std::string_view key, std::uint64_t maximum, std::size_t missing = 0);
 
+/// Returns the place of a key in messages, also of one that is missing: "FILE: /pointer".
+std::string hf_place(const JsonCursor& root, std::string_view key);
+
+/// Refuses a number of config.json that the config states, or that is the class's default for a missing key.
+/// @throws Error kInput with the JSON pointer, the number and `expected`.
+[[noreturn]] void fail_hf_number(const JsonCursor& root, std::string_view key, std::size_t number,
+                                 const std::string& expected);
+
 /// Checks the keys of config.json that this row does not read. Keys that would change the arithmetic in their class are
 /// refused, unless their value has no effect. Unknown keys are listed in `notes`.
 /// @throws Error kUnsupported with the key.

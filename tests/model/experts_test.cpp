@@ -100,7 +100,10 @@ TEST(Experts, AModelWithoutSparseLayersNeedsNoGroups) {  // the class's 256 expe
 
 TEST(Experts, RefusesNumbersThatCannotBe) {
   expect_refused("qwen3_moe", {{"num_experts", 4}, {"num_experts_per_tok", 5}},
-                 "/num_experts_per_tok: found 5, expected at most the 4 experts");
+                 "config.json: /num_experts_per_tok: found 5, expected at most the 4 experts");
+  expect_refused(
+      "qwen3_moe", {{"num_experts", 4}},
+      "config.json: /num_experts_per_tok: found nothing, which stands for 8, expected at most the 4 experts");
   for (const Json& value : {Json(0), Json(-1), Json(2.5), Json("8"), Json(1e30)}) {
     expect_refused("qwen3_moe", {{"num_experts", value}}, "/num_experts: found ");
     expect_refused("mixtral", {{"num_experts_per_tok", value}}, "/num_experts_per_tok: found ");

@@ -80,7 +80,10 @@ TEST_F(Gemma3n, ConfigsAreRefusedByName) {
                  "/intermediate_size: found an array of 3 elements, expected a number, or one for each of 4");
   golden_["config"]["intermediate_size"] = {56, 40, 56, 48};
   golden_["config"]["num_kv_shared_layers"] = 4;
-  expect_refused(ErrorCode::kInput, "/num_kv_shared_layers");
+  expect_refused(ErrorCode::kInput, "config.json: /num_kv_shared_layers: found 4, expected fewer");
+  golden_["config"].erase("num_kv_shared_layers");
+  expect_refused(ErrorCode::kInput,
+                 "config.json: /num_kv_shared_layers: found nothing, which stands for 4, expected fewer");
   golden_["config"]["num_kv_shared_layers"] = 2;
   golden_["tensors"].erase("model.altup_unembed_projections.1.weight");
   expect_refused(ErrorCode::kInput, "1 tensor is missing: model.altup_unembed_projections.1.weight");

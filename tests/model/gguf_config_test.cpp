@@ -265,6 +265,33 @@ TEST(GgufConfig, GgmlKeepsTheChannelsThatRotateInAdjacentPairs) {
   EXPECT_EQ(cache_shape(parse_gguf_config(metadata("qwen2")).config).adjacent_pairs, 0U);
 }
 
+/// Metadata of a latent attention with 12 channels of a head, of which 4 rotate, and a latent of 20.
+FakeGguf latent() {
+  FakeGguf file = metadata("deepseek2");
+  const auto set = [&](const char* key, std::uint64_t value) { file.values[std::string("deepseek2.") + key] = value; };
+  set("attention.key_length", 24);
+  set("attention.value_length", 20);
+  set("attention.key_length_mla", 12);
+  set("attention.value_length_mla", 10);
+  set("attention.kv_lora_rank", 20);
+  set("rope.dimension_count", 4);
+  return file;
+}
+
+TEST(GgufConfig, LatentAttentionRefusesWhatOthersRefuse) {
+  EXPECT_EQ(parse_gguf_config(latent()).config.head_dim(), 24U);
+  for (const auto& [key, value] :
+       {std::pair{"attention.causal", GgufValue(false)}, std::pair{"attention.scale", GgufValue(0.5)},
+        std::pair{"attention.max_alibi_bias", GgufValue(8.0)}, std::pair{"logit_scale", GgufValue(0.5)},
+        std::pair{"attn_logit_softcapping", GgufValue(50.0)}, std::pair{"final_logit_softcapping", GgufValue(30.0)},
+        std::pair{"attention.key_length", GgufValue(std::uint64_t{20})},
+        std::pair{"attention.value_length", GgufValue(std::uint64_t{10})}}) {
+    FakeGguf file = latent();
+    file.values[std::string("deepseek2.") + key] = value;
+    expect_refused(file, ErrorCode::kUnsupported, std::string("deepseek2.") + key);
+  }
+}
+
 TEST(GgufConfig, RefusesWhatItWouldNotCompute) {
   for (const auto& [architecture, key, value] :
        {std::tuple{"qwen2", "attention.sliding_window", GgufValue(std::uint64_t{64})},

@@ -59,12 +59,10 @@ std::vector<bool> sparse_layers(const JsonCursor& root, std::size_t layers, cons
 /// Reads the number of experts of a token: for all layers, or one for each.
 void read_chosen(const JsonCursor& root, const ExpertKeys& keys, ExpertLayers& all) {
   const std::string_view key = stated_key(root, keys.chosen);
-  const auto check = [&](std::size_t chosen, const JsonCursor& place) {
-    if (chosen > all.experts.count) place.fail("at most the " + std::to_string(all.experts.count) + " experts");
-  };
+  const std::string most = "at most the " + std::to_string(all.experts.count) + " experts";
   if (!root.has(key) || !root.at(key).value().is_array()) {
     all.experts.chosen = hf_count(root, key, kMaxWidth, keys.chosen_default);
-    check(all.experts.chosen, root.has(key) ? root.at(key) : root);
+    if (all.experts.chosen > all.experts.count) fail_hf_number(root, key, all.experts.chosen, most);
     return;
   }
   const JsonCursor list = root.at(key);
@@ -72,7 +70,7 @@ void read_chosen(const JsonCursor& root, const ExpertKeys& keys, ExpertLayers& a
     list.fail("a number, or one for each of " + std::to_string(all.sparse.size()) + " layers");
   for (std::size_t layer = 0; layer < all.sparse.size(); ++layer) {
     all.chosen.push_back(static_cast<std::size_t>(list.at(layer).integer(1, static_cast<std::int64_t>(kMaxWidth))));
-    check(all.chosen.back(), list.at(layer));
+    if (all.chosen.back() > all.experts.count) list.at(layer).fail(most);
   }
   all.experts.chosen = all.chosen.front();
 }
@@ -103,7 +101,7 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   experts.chosen_groups = hf_count(root, "topk_group", kMaxWidth, keys.chosen_groups_default);
   experts.scale = positive_or(root, "routed_scaling_factor", keys.scale_default);
   if (const std::string problem = group_problem(experts); !problem.empty())
-    throw Error(ErrorCode::kInput, root.place() + (experts.count % experts.groups != 0 ? "/n_group" : "/topk_group"),
+    throw Error(ErrorCode::kInput, hf_place(root, experts.count % experts.groups != 0 ? "n_group" : "topk_group"),
                 problem);
   return all;
 }

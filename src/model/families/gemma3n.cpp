@@ -107,7 +107,7 @@ void read_gemma3n_layers(const JsonCursor& root, ModelConfig& config) {
   constexpr std::size_t kSharedDefault = 15;
   const std::size_t shared = root.has(kShared) ? root.at(kShared).unsigned_integer(config.layers())
                                                : std::min(kSharedDefault, config.layers());
-  if (!share_kv_layers(shared, config)) (root.has(kShared) ? root.at(kShared) : root).fail(kSourceMissing);
+  if (!share_kv_layers(shared, config)) fail_hf_number(root, kShared, shared, std::string(kSourceMissing));
   read_sparsity(root, config);
   read_streams(root, config);
   config.layer_inputs = hf_count(root, "hidden_size_per_layer_input", kMaxWidth, kInputWidth);

@@ -143,7 +143,11 @@ void read_gguf_latent_attention(const GgufKeys& keys, ModelConfig& config) {
                             .plain_dim = head - shared,
                             .value_dim = keys.count(value_length, kMaxWidth),
                             .index = gguf_index(keys)};
-  check_index(latent, shared, config.name);
+  if (absorbed) {
+    keys.must_equal("attention.key_length", latent.rank + shared, "the size of a row");
+    keys.must_equal("attention.value_length", latent.rank, "the size of the latent");
+  }
+  check_index(latent, shared, keys.place("attention.indexer"));
   set_latent_attention(config, latent, shared, gguf_temperature(keys));
 }
 
