@@ -19,17 +19,31 @@ EngineUse use_in_stock(const EngineCache& /*cache*/) {
   return {.flags = {}, .notes = {"the default cache (DynamicCache)"}};
 }
 
+/// Returns what the Python package does not compute in a layer; empty if it computes all.
+std::string obstacle_of_layer(const LayerConfig& layer) {
+  const AttentionConfig& attention = layer.attention;
+  if (!layer.has_attention() || layer.has_recurrence())
+    return "found layers without attention, expected attention in every layer";
+  if (attention.window > 0) return "found sliding windows, expected none";
+  if (attention.chunk > 0) return "found attention within chunks, expected none";
+  if (attention.softcap > 0) return "found scores with a cap, expected none";
+  if (attention.sinks) return "found attention sinks, expected none";
+  if (attention.one_row || attention.kv_layer) return "found layers without keys and values of their own";
+  return "";
+}
+
 /// Returns what the Python package does not compute of a model's attention; empty if it computes all.
+/// Source: Config.check_model() and attach() in export/python/kvspectrum.
 std::string obstacle_of_model(const ModelConfig& model) {
+  using Type = RopeScaling::Type;
+  if (model.architecture == "gpt_neox") return "found layers without self_attn, expected layers as Llama's";
+  if (model.arithmetic.norms_after_rope) return "found norms of queries and keys after RoPE, expected none";
   if (model.ropes.size() > 1) return "found layers with other RoPE frequencies, expected one for all";
-  for (const LayerConfig& layer : model.layer) {
-    const AttentionConfig& attention = layer.attention;
-    if (!layer.has_attention() || layer.has_recurrence())
-      return "found layers without attention, expected attention in every layer";
-    if (attention.window > 0) return "found sliding windows, expected none";
-    if (attention.softcap > 0) return "found scores with a cap, expected none";
-    if (attention.one_row || attention.kv_layer) return "found layers without keys and values of their own";
-  }
+  for (const RopeParameters& rope : model.ropes)
+    if (rope.scaling.type == Type::kDynamic || rope.scaling.type == Type::kLongRope)
+      return "found RoPE whose frequencies change with the length, expected the same for all lengths";
+  for (const LayerConfig& layer : model.layer)
+    if (std::string found = obstacle_of_layer(layer); !found.empty()) return found;
   return "";
 }
 

@@ -145,6 +145,25 @@ TEST(Engines, OtherMethodsRunInThePackageAlone) {
               HasSubstr("sliding windows"));
 }
 
+TEST(Engines, ThePackageRunsTheModelsThatItTakes) {
+  const auto obstacle = [](const auto& change) {
+    ModelConfig model = model_of(2);
+    change(model);
+    return obstacle_in("transformers-kvspectrum", cache_of(model, Json::object()));
+  };
+  EXPECT_EQ(obstacle([](ModelConfig&) {}), "");
+  EXPECT_THAT(obstacle([](ModelConfig& model) { model.architecture = "gpt_neox"; }), HasSubstr("self_attn"));
+  EXPECT_THAT(obstacle([](ModelConfig& model) { model.arithmetic.norms_after_rope = true; }),
+              HasSubstr("norms of queries and keys after RoPE"));
+  for (const RopeScaling::Type type : {RopeScaling::Type::kDynamic, RopeScaling::Type::kLongRope})
+    EXPECT_THAT(obstacle([&](ModelConfig& model) { model.ropes[0].scaling.type = type; }),
+                HasSubstr("change with the length"));
+  EXPECT_EQ(obstacle([](ModelConfig& model) { model.ropes[0].scaling.type = RopeScaling::Type::kYarn; }), "");
+  EXPECT_THAT(obstacle([](ModelConfig& model) { model.layer[1].attention.sinks = true; }), HasSubstr("sinks"));
+  EXPECT_THAT(obstacle([](ModelConfig& model) { model.layer[1].attention.chunk = 8; }), HasSubstr("chunks"));
+  EXPECT_THAT(obstacle([](ModelConfig& model) { model.layer[1].attention.softcap = 30; }), HasSubstr("cap"));
+}
+
 TEST(Engines, AnUnknownNameIsRefusedWithANearOne) {
   try {
     engine_of("vlm", "--engine");
