@@ -94,6 +94,9 @@ struct ExpertsConfig {
   std::size_t groups = 1, chosen_groups = 1, group_scores = 2;
   bool scaled_inputs = false;  // the weights multiply the experts' inputs instead of their outputs
   bool beside_dense = false;   // the block's output is added to that of a dense block, each with norms of its own
+
+  /// Returns the channels of an expert's input and output.
+  std::size_t channels(std::size_t d_model) const noexcept { return latent > 0 ? latent : d_model; }
 };
 
 /// The feed-forward block of one layer.
@@ -103,10 +106,9 @@ struct FeedForwardConfig {
   ExpertsConfig experts = {};
 
   bool is_sparse() const noexcept { return experts.count > 0; }
-  /// Width of the hidden channels that one token goes through.
-  std::size_t active_d_ff() const noexcept {
-    const std::size_t sparse = experts.chosen * experts.d_ff + experts.shared_d_ff;
-    return !is_sparse() ? d_ff : experts.beside_dense ? d_ff + sparse : sparse;
+  /// Width of the networks that every token goes through: the dense one and the shared expert.
+  std::size_t common_d_ff() const noexcept {
+    return (is_sparse() && !experts.beside_dense ? 0 : d_ff) + experts.shared_d_ff;
   }
 };
 
@@ -231,13 +233,6 @@ struct ModelConfig {
   /// Returns true if some layer has latent attention.
   bool has_latents() const noexcept {
     return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.is_latent(); });
-  }
-  /// Values of the index's keys of all layers per token, which are beside the KV cache.
-  std::size_t index_values_per_token() const noexcept {
-    std::size_t sum = 0;
-    for (const LayerConfig& each : layer)
-      if (const TokenIndexConfig& index = each.attention.latent.index; !index.shared) sum += index.dim;
-    return sum;
   }
   /// Returns true if some layer has a recurrent block.
   bool has_recurrence() const noexcept { return std::ranges::any_of(layer, &LayerConfig::has_recurrence); }

@@ -77,7 +77,7 @@ Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, 
     case TensorAxis::kLatent:
       return {block.experts.latent, "moe_latent_size"};
     case TensorAxis::kExpertModel:
-      return {block.experts.latent > 0 ? block.experts.latent : config.d_model, "channels of an expert's input"};
+      return {block.experts.channels(config.d_model), "channels of an expert's input"};
     case TensorAxis::kMixerKeyRows:
       return {mixer.key_rows(), "key heads x key head size of the recurrent block"};
     case TensorAxis::kMixerValueRows:

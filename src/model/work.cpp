@@ -33,6 +33,24 @@ std::size_t projected_rows(const RecurrenceConfig& block) {
   return 2 * block.key_rows() + of_values * block.value_rows();
 }
 
+/// Returns the number of matrices of a feed-forward network.
+std::size_t matrices_of(const ModelConfig& model) { return model.arithmetic.gated ? 3 : 2; }
+
+/// Returns the values of the router's matrix, of the maps to and from the experts' latent, and of `count` experts.
+double expert_values(const ModelConfig& model, const ExpertsConfig& experts, std::size_t count) {
+  const auto channels = static_cast<double>(experts.channels(model.d_model));
+  return static_cast<double>(model.d_model) * static_cast<double>(experts.count + 2 * experts.latent) +
+         static_cast<double>(matrices_of(model) * count * experts.d_ff) * channels;
+}
+
+/// Returns the values of the matrices of a layer that every token goes through.
+double common_values(const ModelConfig& model, const LayerConfig& layer) {
+  const std::size_t rows = projected_rows(layer.attention) + projected_rows(layer.recurrence);
+  return static_cast<double>(model.d_model) *
+             static_cast<double>(rows + matrices_of(model) * layer.feed_forward.common_d_ff()) +
+         static_cast<double>(latent_values(layer.attention, model.d_model));
+}
+
 /// Returns the multiply-adds of a token with a recurrent block's matrices of state: read, written and read again.
 std::size_t state_products(const RecurrenceConfig& block) {
   return 3 * block.value_heads * block.key_head_dim * block.value_head_dim;
@@ -47,27 +65,18 @@ std::size_t mixed_channels(const ModelConfig& model) {
 }
 
 double layer_values(const ModelConfig& model, std::size_t layer) {
-  const FeedForwardConfig& feed_forward = model.layer[layer].feed_forward;
-  const std::size_t rows = projected_rows(model.layer[layer].attention) + projected_rows(model.layer[layer].recurrence);
-  const ExpertsConfig& experts = feed_forward.experts;
-  const std::size_t dense = feed_forward.is_sparse() && !experts.beside_dense ? 0 : feed_forward.d_ff,
-                    width = dense + experts.count * experts.d_ff + experts.shared_d_ff;
-  const std::size_t matrices = model.arithmetic.gated ? 3 : 2;
-  return static_cast<double>(model.d_model) * static_cast<double>(rows + matrices * width + experts.count) +
-         static_cast<double>(latent_values(model.layer[layer].attention, model.d_model));
+  const ExpertsConfig& experts = model.layer[layer].feed_forward.experts;
+  return common_values(model, model.layer[layer]) + expert_values(model, experts, experts.count);
 }
 
 double layer_products(const ModelConfig& model) {
-  std::size_t rows = 0, active = 0, routers = 0, states = 0;  // of all layers
+  double sum = 0;
   for (const LayerConfig& layer : model.layer) {
-    rows += projected_rows(layer.attention) + projected_rows(layer.recurrence);
-    states += state_products(layer.recurrence) + latent_values(layer.attention, model.d_model);
-    active += layer.feed_forward.active_d_ff();
-    routers += layer.feed_forward.experts.count;
+    const ExpertsConfig& experts = layer.feed_forward.experts;
+    sum += common_values(model, layer) + expert_values(model, experts, experts.chosen) +
+           static_cast<double>(state_products(layer.recurrence));
   }
-  const auto mean = [&](std::size_t sum) { return static_cast<double>(sum) / static_cast<double>(model.layers()); };
-  const double width = (model.arithmetic.gated ? 3 : 2) * mean(active) + mean(routers);
-  return static_cast<double>(model.d_model) * (mean(rows) + width) + mean(states);
+  return sum / static_cast<double>(model.layers());
 }
 
 double products_per_token(const ModelConfig& model) {

@@ -102,7 +102,8 @@ std::optional<ModelInfo::Experts> experts_of(const ModelConfig& config, std::uin
     info.shared_d_ff = experts.shared_d_ff;
     ++info.layers;
     const std::size_t matrices = config.arithmetic.gated ? 3 : 2;
-    info.active_parameters -= (experts.count - experts.chosen) * matrices * experts.d_ff * config.d_model;
+    info.active_parameters -=
+        (experts.count - experts.chosen) * matrices * experts.d_ff * experts.channels(config.d_model);
   }
   return info;
 }

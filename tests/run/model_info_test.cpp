@@ -74,6 +74,24 @@ TEST(ModelInfoOfExperts, WorkIsThatOfTheChosenExperts) {
               static_cast<double>(kHead + kAttention + kDense + 2 * (kRouter + 3 * kExpert)), 1e-6);
 }
 
+// The golden nemotron_h: d_model 48, ungated networks. Layer 0 is Mamba-2 with 6 value heads of 16 channels and 2 key
+// heads of 12; the rows of its heads' steps are not counted. Layer 1 has 6 experts of 24 channels that read a latent of
+// 20; a token goes through 2 of them and a shared one of 40. Layer 2 has attention, layer 3 a network of 56 channels.
+TEST(ModelInfoOfExperts, ExpertsThatReadALatentHaveItsChannels) {
+  const FormulaModel model("nemotron_h");
+  const ModelInfo info = model_info(model.source(), 64);
+  constexpr std::size_t kLatentExpert = 2 * 24 * 20;
+  EXPECT_EQ(info.parameters - info.experts->active_parameters, (6 - 2) * kLatentExpert);
+  constexpr std::size_t kMamba = 48 * (2 * 24 + 3 * 96) + 3 * 6 * 12 * 16, kLatentMaps = 2 * 20 * 48,
+                        kShared = 2 * 40 * 48, kQkvo = 48 * (2 * 64 + 2 * 32), kNetwork = 2 * 56 * 48;
+  EXPECT_NEAR(
+      products_per_token(model.source().config()),
+      static_cast<double>(kMamba + kRouter + 2 * kLatentExpert + kLatentMaps + kShared + kQkvo + kNetwork + kHead),
+      1e-6);
+  EXPECT_EQ(layer_values(model.source().config(), 1),
+            static_cast<double>(kRouter + 6 * kLatentExpert + kLatentMaps + kShared));
+}
+
 TEST(ModelInfoOfExperts, APassHoldsTheWidestBlockOfALayer) {
   ModelConfig config = FormulaModel("qwen3_moe").source().config();
   const double before = pass_memory(config, 0, 1);
