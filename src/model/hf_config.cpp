@@ -15,10 +15,6 @@ namespace {
 
 constexpr std::size_t kConfigBytes = 1UL << 20;
 
-bool flag(const JsonCursor& root, std::string_view key, bool otherwise = false) {
-  return !key.empty() && root.has(key) ? root.at(key).boolean() : otherwise;
-}
-
 /// Classes differ in the meaning of a missing key; null means the number of query heads in all of them.
 std::size_t kv_heads(const JsonCursor& root, const Architecture& row, std::size_t query_heads) {
   const std::string_view key = row.keys.kv_heads;
@@ -74,8 +70,8 @@ float softcap(const JsonCursor& root, std::string_view key, float otherwise) {
   return root.at(key).is_null() ? 0 : static_cast<float>(root.at(key).positive_f32());
 }
 
-float multiplier(const JsonCursor& root, std::string_view key, float otherwise = 1) {
-  return root.has(key) ? static_cast<float>(root.at(key).positive_f32()) : otherwise;
+float positive(const JsonCursor& root, std::string_view key, float missing = 1) {
+  return static_cast<float>(hf_positive(root, key, double{missing}));
 }
 
 /// Reads the arithmetic that differs from the row's own.
@@ -83,17 +79,17 @@ void parse_arithmetic(const JsonCursor& root, const Architecture& row, ModelConf
   const ConfigKeys& keys = row.keys;
   config.arithmetic = row.arithmetic;
   config.arithmetic.activation = hf_activation(root, row);
-  if (!keys.qk_norm.empty() && !flag(root, keys.qk_norm, keys.qk_norm_default)) {
+  if (!keys.qk_norm.empty() && !hf_switch(root, keys.qk_norm, keys.qk_norm_default)) {
     config.arithmetic.qk_norm = QkNorm::kNone;
     config.arithmetic.norms_after_rope = false;
   }
-  config.arithmetic.parallel_residual = flag(root, keys.parallel_residual, row.arithmetic.parallel_residual);
+  config.arithmetic.parallel_residual = hf_switch(root, keys.parallel_residual, row.arithmetic.parallel_residual);
   config.logit_softcap = softcap(root, keys.logit_softcap, keys.logit_softcap_default);
-  if (!keys.logit_scale.empty()) config.logit_scale = multiplier(root, keys.logit_scale, keys.logit_scale_default);
+  if (!keys.logit_scale.empty()) config.logit_scale = positive(root, keys.logit_scale, keys.logit_scale_default);
   if (!keys.multipliers) return;
-  config.embedding_scale = multiplier(root, "embedding_multiplier");
-  config.residual_scale = multiplier(root, "residual_multiplier");
-  config.logit_scale = 1 / multiplier(root, "logits_scaling");
+  config.embedding_scale = positive(root, "embedding_multiplier");
+  config.residual_scale = positive(root, "residual_multiplier");
+  config.logit_scale = 1 / positive(root, "logits_scaling");
 }
 
 /// Source: get_llama_4_attn_scale() in Transformers, which has no defaults.
@@ -115,10 +111,9 @@ AttentionConfig parse_attention(const JsonCursor& root, const Architecture& row,
   complete_geometry(attention, d_model, root.place(),
                     {"hidden_size", "num_attention_heads", "num_key_value_heads", keys.head_dim});
   if (!keys.attention_scalar.empty()) {
-    const double scalar = root.has(keys.attention_scalar) ? root.at(keys.attention_scalar).positive_f32() : 256;
-    attention.scale = static_cast<float>(1 / std::sqrt(scalar));
+    attention.scale = static_cast<float>(1 / std::sqrt(hf_positive(root, keys.attention_scalar, 256)));
   }
-  if (keys.multipliers) attention.scale = multiplier(root, "attention_multiplier");
+  if (keys.multipliers) attention.scale = positive(root, "attention_multiplier");
   attention.softcap = softcap(root, keys.attention_softcap, keys.attention_softcap_default);
   if (!keys.clip.empty() && root.has(keys.clip)) attention.clip = static_cast<float>(root.at(keys.clip).positive_f32());
   attention.sinks = keys.sinks;
@@ -213,19 +208,17 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   config.vocabulary = hf_count(root, "vocab_size", kMaxVocabularySize, row.keys.vocabulary_default);
   config.context = root.has("max_position_embeddings") ? hf_count(root, "max_position_embeddings", kMaxContext)
                                                        : row.keys.context_default;
-  const std::string_view epsilon = row.keys.norm_epsilon;
-  config.norm_epsilon =
-      root.has(epsilon) ? static_cast<float>(root.at(epsilon).positive_f32()) : row.keys.norm_epsilon_default;
-  config.tied_head = flag(root, "tie_word_embeddings", row.keys.tied_head_default);
+  config.norm_epsilon = positive(root, row.keys.norm_epsilon, row.keys.norm_epsilon_default);
+  config.tied_head = hf_switch(root, "tie_word_embeddings", row.keys.tied_head_default);
   parse_arithmetic(root, row, config);
   parse_hf_rope(root, row.rope, config, parsed.notes);
   set_unrotated(config, hf_unrotated(root, row, config));
   check_rope(config, where);
-  parsed.attention_bias = flag(root, row.keys.attention_bias, row.keys.attention_bias_default);
-  parsed.output_bias = flag(root, row.keys.output_bias, row.keys.output_bias_default);
-  parsed.mlp_bias = flag(root, row.keys.mlp_bias, row.keys.mlp_bias_default);
-  parsed.convolution_bias = flag(root, row.keys.convolution_bias, row.keys.convolution_bias_default);
-  parsed.hf_interleaved = flag(root, row.keys.interleaved, row.hf_interleaved);
+  parsed.attention_bias = hf_switch(root, row.keys.attention_bias, row.keys.attention_bias_default);
+  parsed.output_bias = hf_switch(root, row.keys.output_bias, row.keys.output_bias_default);
+  parsed.mlp_bias = hf_switch(root, row.keys.mlp_bias, row.keys.mlp_bias_default);
+  parsed.convolution_bias = hf_switch(root, row.keys.convolution_bias, row.keys.convolution_bias_default);
+  parsed.hf_interleaved = hf_switch(root, row.keys.interleaved, row.hf_interleaved);
   if (row.recurrence != nullptr) row.recurrence->read(root, parsed);
   if (config.attention_layers().empty())
     throw Error(ErrorCode::kUnsupported, root.place(), "found no layer with attention, expected at least one");

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "model/parsed_config.h"
 
 namespace kvs::inline model {
@@ -239,29 +240,37 @@ std::string_view window_key(const Architecture& row) {
 /// Returns the effective size of windows or chunks; 0: none.
 std::size_t window_size(const JsonCursor& root, const Architecture& row) {
   if (row.windows == WindowRule::kNone) return 0;
-  if (is_switched(row.windows)) {
-    const bool used = root.has("use_sliding_window") && root.at("use_sliding_window").boolean();
-    if (!used) return 0;
-  }
+  if (is_switched(row.windows) && !hf_switch(root, "use_sliding_window", false)) return 0;
   if (!root.value().contains(window_key(row))) return row.keys.window_default;
   const JsonCursor window = root.at(window_key(row));
   return window.is_null() ? 0 : static_cast<std::size_t>(window.integer(1, static_cast<std::int64_t>(kMaxContext)));
 }
 
+struct ActivationName {
+  std::string_view name;
+  Activation activation;
+};
 /// Names of ACT2FN in Transformers. Several names of one function differ only in how the function is written there.
+constexpr std::array kActivations{ActivationName{"silu", Activation::kSilu},
+                                  ActivationName{"swish", Activation::kSilu},
+                                  ActivationName{"gelu", Activation::kGeluErf},
+                                  ActivationName{"gelu_python", Activation::kGeluErf},
+                                  ActivationName{"gelu_pytorch_tanh", Activation::kGeluTanh},
+                                  ActivationName{"gelu_new", Activation::kGeluTanh},
+                                  ActivationName{"gelu_fast", Activation::kGeluTanh},
+                                  ActivationName{"gelu_accurate", Activation::kGeluTanh},
+                                  ActivationName{"gelu_python_tanh", Activation::kGeluTanh},
+                                  ActivationName{"quick_gelu", Activation::kGeluSigmoid},
+                                  ActivationName{"relu", Activation::kRelu}};
+
 Activation named_activation(const JsonCursor& cursor) {
-  const std::string& name = cursor.string();
-  if (name == "silu" || name == "swish") return Activation::kSilu;
-  if (name == "gelu" || name == "gelu_python") return Activation::kGeluErf;
-  if (name == "quick_gelu") return Activation::kGeluSigmoid;
-  if (name == "relu") return Activation::kRelu;
-  for (const std::string_view tanh :
-       {"gelu_pytorch_tanh", "gelu_new", "gelu_fast", "gelu_accurate", "gelu_python_tanh"}) {
-    if (name == tanh) return Activation::kGeluTanh;
-  }
+  const auto* const found = std::ranges::find(kActivations, std::string_view(cursor.string()), &ActivationName::name);
+  if (found != kActivations.end()) return found->activation;
+  std::vector<std::string> names;
+  names.reserve(kActivations.size());
+  for (const ActivationName& each : kActivations) names.emplace_back(each.name);
   throw Error(ErrorCode::kUnsupported, cursor.place(),
-              "found \"" + name.substr(0, 80) +
-                  "\", supported are: silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, quick_gelu, relu");
+              "found " + describe_json(cursor.value()) + ", supported are: " + listed(names));
 }
 
 }  // namespace
@@ -278,6 +287,14 @@ std::string hf_place(const JsonCursor& root, std::string_view key) {
 void fail_hf_number(const JsonCursor& root, std::string_view key, std::size_t number, const std::string& expected) {
   const std::string found = root.has(key) ? "found " : "found nothing, which stands for ";
   throw Error(ErrorCode::kInput, hf_place(root, key), found + std::to_string(number) + ", expected " + expected);
+}
+
+bool hf_switch(const JsonCursor& root, std::string_view key, bool missing) {
+  return !key.empty() && root.has(key) ? root.at(key).boolean() : missing;
+}
+
+double hf_positive(const JsonCursor& root, std::string_view key, double missing) {
+  return root.has(key) ? root.at(key).positive_f32() : missing;
 }
 
 void check_hf_options(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {

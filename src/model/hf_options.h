@@ -11,6 +11,10 @@ namespace kvs::inline model {
 
 /// Reads a number from 1 to `maximum`. @param missing  the value of a missing key; 0: the key is required
 std::size_t hf_count(const JsonCursor& root, std::string_view key, std::uint64_t maximum, std::size_t missing = 0);
+/// Reads a switch. @param key  empty: the family has no such key;  @param missing  the value of a missing key
+bool hf_switch(const JsonCursor& root, std::string_view key, bool missing);
+/// Reads a number above 0 in the range of f32. @param missing  the value of a missing key
+double hf_positive(const JsonCursor& root, std::string_view key, double missing);
 
 /// Returns the place of a key in messages, also of one that is missing: "FILE: /pointer".
 std::string hf_place(const JsonCursor& root, std::string_view key);

@@ -18,10 +18,6 @@ std::string_view stated_key(const JsonCursor& root, const std::array<std::string
   return other;
 }
 
-float positive_or(const JsonCursor& root, std::string_view key, double otherwise) {
-  return static_cast<float>(root.has(key) ? root.at(key).positive_f32() : otherwise);
-}
-
 /// Reads a list of the layers' kinds: "sparse" layers have experts.
 std::vector<bool> listed_sparse(const JsonCursor& types, std::size_t layers) {
   if (types.array_size() != layers) types.fail("one kind for each of " + std::to_string(layers) + " layers");
@@ -91,15 +87,15 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
     experts.shared_d_ff =
         experts.d_ff * (stated ? root.at(keys.shared_count).unsigned_integer(kMaxWidth) : keys.shared_count_default);
   }
-  experts.normalised = keys.normalised.empty() ||
-                       (root.has(keys.normalised) ? root.at(keys.normalised).boolean() : keys.normalised_default);
-  if (!keys.least_sum.empty()) experts.least_sum = positive_or(root, keys.least_sum, 1e-12);
+  experts.normalised = keys.normalised.empty() || hf_switch(root, keys.normalised, keys.normalised_default);
+  if (!keys.least_sum.empty()) experts.least_sum = static_cast<float>(hf_positive(root, keys.least_sum, 1e-12));
   if (keys.clamped)
-    experts.clamp = {.alpha = positive_or(root, "swiglu_alpha", 1.702), .limit = positive_or(root, "swiglu_limit", 7)};
+    experts.clamp = {.alpha = static_cast<float>(hf_positive(root, "swiglu_alpha", 1.702)),
+                     .limit = static_cast<float>(hf_positive(root, "swiglu_limit", 7))};
   if (!keys.groups) return all;
   experts.groups = hf_count(root, "n_group", kMaxWidth, keys.groups_default);
   experts.chosen_groups = hf_count(root, "topk_group", kMaxWidth, keys.chosen_groups_default);
-  experts.scale = positive_or(root, "routed_scaling_factor", keys.scale_default);
+  experts.scale = static_cast<float>(hf_positive(root, "routed_scaling_factor", double{keys.scale_default}));
   if (const std::string problem = group_problem(experts); !problem.empty())
     throw Error(ErrorCode::kInput, hf_place(root, experts.count % experts.groups != 0 ? "n_group" : "topk_group"),
                 problem);

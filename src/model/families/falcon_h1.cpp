@@ -1,6 +1,7 @@
 #include "model/families/families.h"
 #include "model/families/recurrence.h"
 #include "model/families/tensors.h"
+#include "model/hf_options.h"
 #include "model/parsed_config.h"
 
 namespace kvs::inline model {
@@ -26,9 +27,7 @@ constexpr auto kFalconRecurrence = mamba2({.input = "model.layers.{}.mamba.in_pr
                                            .norm = "model.layers.{}.mamba.norm",
                                            .output = "model.layers.{}.mamba.out_proj"});
 
-float factor(const JsonCursor& root, std::string_view key) {
-  return root.has(key) ? static_cast<float>(root.at(key).positive_f32()) : 1;
-}
+float factor(const JsonCursor& root, std::string_view key) { return static_cast<float>(hf_positive(root, key, 1)); }
 
 /// Reads a list of factors, each 1 if the key is missing.
 template <std::size_t Count>
@@ -66,11 +65,8 @@ void read_factors(const JsonCursor& root, ParsedConfig& parsed) {
 void read_falcon(const JsonCursor& root, ParsedConfig& parsed) {
   RecurrenceConfig block = read_mamba2(root, {.inner = "mamba_d_ssm", .inner_default = 1024});
   read_step_limits(root, block);
-  const auto flag = [&](std::string_view key, bool otherwise) {
-    return root.has(key) ? root.at(key).boolean() : otherwise;
-  };
-  if (!flag("mamba_rms_norm", false)) block.norm_channels = 0;
-  block.gate_first = !flag("mamba_norm_before_gate", true);
+  if (!hf_switch(root, "mamba_rms_norm", false)) block.norm_channels = 0;
+  block.gate_first = !hf_switch(root, "mamba_norm_before_gate", true);
   for (LayerConfig& layer : parsed.config.layer) layer.recurrence = block;
   read_factors(root, parsed);
 }

@@ -55,8 +55,6 @@ constexpr auto kGemma4Experts =
     join(kGemma4Router, experts("model.layers.{}.experts.{}.gate_proj", "model.layers.{}.experts.{}.up_proj",
                                 "model.layers.{}.experts.{}.down_proj"));
 
-bool is_on(const JsonCursor& root, std::string_view key) { return root.has(key) && root.at(key).boolean(); }
-
 /// Returns a count that may be missing or 0.
 std::size_t count_or(const JsonCursor& root, std::string_view key, std::uint64_t most, std::size_t missing) {
   return root.has(key) ? root.at(key).unsigned_integer(most) : missing;
@@ -66,8 +64,8 @@ constexpr std::array<std::string_view, 4> kExpertKeys{"num_experts", "top_k_expe
                                                       "enable_moe_block"};
 
 ExpertLayers read_gemma4_experts(const JsonCursor& root, std::size_t layers) {
-  ExpertLayers all{.experts = {}, .sparse = std::vector<bool>(layers, is_on(root, "enable_moe_block"))};
-  if (!is_on(root, "enable_moe_block")) return all;
+  ExpertLayers all{.experts = {}, .sparse = std::vector<bool>(layers, hf_switch(root, "enable_moe_block", false))};
+  if (!hf_switch(root, "enable_moe_block", false)) return all;
   all.experts = {.count = hf_count(root, "num_experts", kMaxWidth),
                  .chosen = hf_count(root, "top_k_experts", kMaxWidth),
                  .d_ff = hf_count(root, "moe_intermediate_size", kMaxWidth),
@@ -94,7 +92,7 @@ bool is_full(const LayerConfig& layer) { return layer.attention.window == 0; }
 void set_full_heads(const JsonCursor& root, ModelConfig& config) {
   constexpr std::string_view kHeads = "num_global_key_value_heads";
   const std::size_t head_dim = hf_count(root, "global_head_dim", kMaxWidth, 512);
-  const bool own_heads = is_on(root, "attention_k_eq_v") && root.has(kHeads);
+  const bool own_heads = hf_switch(root, "attention_k_eq_v", false) && root.has(kHeads);
   for (LayerConfig& layer : config.layer) {
     if (!is_full(layer)) continue;
     layer.attention.head_dim = head_dim;
@@ -125,7 +123,7 @@ void read_shared_rows(const JsonCursor& root, ModelConfig& config) {
   constexpr std::string_view kShared = "num_kv_shared_layers";
   const std::size_t shared = count_or(root, kShared, config.layers(), 0);
   if (!share_kv_layers(shared, config)) root.at(kShared).fail(kSourceMissing);
-  if (!is_on(root, "use_double_wide_mlp")) return;
+  if (!hf_switch(root, "use_double_wide_mlp", false)) return;
   for (std::size_t index = config.layers() - shared; index < config.layers(); ++index)
     config.layer[index].feed_forward.d_ff *= 2;
 }
@@ -143,7 +141,7 @@ void read_gemma4_layers(const JsonCursor& root, ModelConfig& config) {
   for (LayerConfig& layer : config.layer) {
     complete_geometry(layer.attention, config.d_model, root.place(),
                       {"hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"});
-    layer.attention.one_row = is_full(layer) && is_on(root, "attention_k_eq_v");
+    layer.attention.one_row = is_full(layer) && hf_switch(root, "attention_k_eq_v", false);
   }
   read_shared_rows(root, config);
   config.layer_inputs = count_or(root, "hidden_size_per_layer_input", kMaxWidth, 256);

@@ -79,8 +79,7 @@ void read_convolutions(const JsonCursor& root, ParsedConfig& parsed) {
     parsed.config.layer[layer].attention = {};
     parsed.config.layer[layer].recurrence = block;
   }
-  constexpr std::string_view kTied = "tie_embedding";
-  if (root.has(kTied)) parsed.config.tied_head = root.at(kTied).boolean();
+  parsed.config.tied_head = hf_switch(root, "tie_embedding", parsed.config.tied_head);
 }
 
 /// Returns the width of a feed-forward network, which may be stated before its adjustment.
@@ -88,11 +87,10 @@ std::size_t adjusted_width(const JsonCursor& root, std::size_t width) {
   constexpr std::string_view kStated = "block_ff_dim", kAdjusts = "block_auto_adjust_ff_dim",
                              kFactor = "block_ffn_dim_multiplier", kMultiple = "block_multiple_of";
   if (root.has(kStated)) width = hf_count(root, kStated, kMaxWidth);
-  if (root.has(kAdjusts) && !root.at(kAdjusts).boolean()) return width;
+  if (!hf_switch(root, kAdjusts, true)) return width;
   width = 2 * width / 3;
   if (root.value().contains(kFactor) && root.at(kFactor).is_null()) return width;
-  const double factor = root.has(kFactor) ? root.at(kFactor).positive_f32() : 1;
-  const double scaled = factor * static_cast<double>(width);
+  const double scaled = hf_positive(root, kFactor, 1) * static_cast<double>(width);
   const std::size_t multiple = hf_count(root, kMultiple, kMaxWidth, 256);
   if (scaled > static_cast<double>(kMaxWidth))
     root.at(kFactor).fail("a factor that leaves at most " + std::to_string(kMaxWidth) + " channels");
@@ -106,9 +104,8 @@ void read_lfm2(const JsonCursor& root, ParsedConfig& parsed) {
 }
 
 void read_lfm2_moe(const JsonCursor& root, ParsedConfig& parsed) {
-  constexpr std::string_view kBias = "use_expert_bias";
   read_convolutions(root, parsed);
-  parsed.router_bias = !root.has(kBias) || root.at(kBias).boolean();
+  parsed.router_bias = hf_switch(root, "use_expert_bias", true);
 }
 
 ExpertLayers read_lfm2_experts(const JsonCursor& root, std::size_t layers) {

@@ -107,8 +107,7 @@ void read_nemotron(const JsonCursor& root, ParsedConfig& parsed) {
                                               .head_dim_default = 64,
                                               .groups_default = 8,
                                               .state_default = 128});
-  constexpr std::string_view kLeast = "time_step_min";
-  block.least_step = root.has(kLeast) ? static_cast<float>(root.at(kLeast).positive_f32()) : kLeastStep;
+  block.least_step = static_cast<float>(hf_positive(root, "time_step_min", double{kLeastStep}));
   const std::vector<NemotronKind> kinds = nemotron_kinds(root, layers.size());
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     const NemotronKind kind = kinds[layer];
