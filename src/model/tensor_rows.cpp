@@ -122,7 +122,7 @@ void TensorRows::fail_not_finite() const {
       if (total++ == 0) first_index = r * row.size() + column;
     }
   }
-  throw Error(ErrorCode::kData, archive_->file_of(*tensor_).string() + ": tensor " + tensor_->name,
+  throw Error(ErrorCode::kData, place_of(*archive_, *tensor_),
               "found " + std::to_string(total) +
                   " values that are NaN, infinite or beyond f32, the first at flat index " +
                   std::to_string(first_index) + ", expected finite numbers");

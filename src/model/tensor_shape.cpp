@@ -15,6 +15,10 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
   return text + (shape.size() > kMaxShown ? ", \u2026] of " + std::to_string(shape.size()) + " dimensions" : "]");
 }
 
+std::string place_of(const TensorArchive& archive, const StoredTensor& tensor) {
+  return archive.file_of(tensor).string() + ": tensor " + printable(tensor.name, 120);
+}
+
 Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format) {
   const AttentionConfig& attention = config.layer[layer].attention;
   const FeedForwardConfig& block = config.layer[layer].feed_forward;
@@ -127,7 +131,6 @@ bool is_transposed(std::span<const std::uint64_t> shape, std::span<const TensorS
 void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::span<const std::uint64_t> shape,
                  std::span<const TensorSpec> parts, bool bias, bool stacked, const ModelConfig& config,
                  std::size_t layer, ModelFormat format) {
-  const std::string where = archive.file_of(tensor).string() + ": tensor " + tensor.name;
   std::vector<Extent> expected{{0, ""}};
   for (const TensorSpec& part : parts) {
     const Extent rows = extent_of(part.rows, config, layer, format);
@@ -163,20 +166,19 @@ void check_shape(const TensorArchive& archive, const StoredTensor& tensor, std::
       sizes.push_back(extent.size);
       sources += (sources.empty() ? "" : ", ") + extent.source;
     }
-    throw Error(ErrorCode::kInput, where,
+    throw Error(ErrorCode::kInput, place_of(archive, tensor),
                 "found shape " + shape_text(shape) + ", expected " + shape_text(sizes) + " (" + sources + ")");
   }
 }
 
 void check_type(const TensorArchive& archive, const StoredTensor& tensor, ModelFormat format) {
-  const std::string where = archive.file_of(tensor).string() + ": tensor " + tensor.name;
   if (tensor.type == nullptr) {
-    throw Error(ErrorCode::kUnsupported, where,
+    throw Error(ErrorCode::kUnsupported, place_of(archive, tensor),
                 "found type " + tensor.type_name + ", supported are: " +
                     (format == ModelFormat::kGguf ? decodable_ggml_types() : decodable_safetensors_types()));
   }
   if (format == ModelFormat::kHuggingFace && tensor.type_name.starts_with("F8_")) {
-    throw Error(ErrorCode::kUnsupported, where,
+    throw Error(ErrorCode::kUnsupported, place_of(archive, tensor),
                 "found type " + tensor.type_name + ", which is read with a quantization_config in config.json only");
   }
 }

@@ -15,6 +15,8 @@ enum class ModelFormat : int { kHuggingFace, kGguf };
 
 /// Returns a shape for messages: "[2, 3]".
 std::string shape_text(std::span<const std::uint64_t> shape);
+/// Returns "FILE: tensor NAME", for messages.
+std::string place_of(const TensorArchive& archive, const StoredTensor& tensor);
 
 /// The required length of a tensor's axis.
 struct Extent {

@@ -155,9 +155,7 @@ std::unique_ptr<StoredMatrix> eight_bits(const TensorArchive& archive, const Sto
                                          const StoredTensor& scales) {
   expect_type(archive, weight, {"I8"});
   expect_type(archive, scales, {"F32"});
-  if (weight.shape.size() != 2)
-    throw Error(ErrorCode::kUnsupported, place_of(archive, weight),
-                "found codes of " + std::to_string(weight.shape.size()) + " dimensions, supported are: 2");
+  expect_matrix(archive, weight);
   expect_shape(archive, scales, {weight.shape[0]}, "one for each row");
   const StoredTensor* order = archive.find(module_of(weight.name) + ".weight_format");
   const bool by_rows =

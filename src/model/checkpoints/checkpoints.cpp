@@ -8,7 +8,6 @@
 #include "io/descriptor.h"
 #include "io/file.h"
 #include "io/python_json.h"
-#include "model/tensor_shape.h"
 
 namespace kvs::inline model {
 
@@ -52,10 +51,6 @@ std::string module_of(const std::string& name) {
   return name.ends_with(kEnding) ? name.substr(0, name.size() - kEnding.size()) : std::string();
 }
 
-std::string place_of(const TensorArchive& archive, const StoredTensor& tensor) {
-  return archive.file_of(tensor).string() + ": tensor " + printable(tensor.name, 120);
-}
-
 void expect_one_of(const JsonCursor& object, std::string_view key, const std::vector<std::string>& supported) {
   if (!object.has(key)) return;
   const JsonCursor value = object.at(key);
@@ -82,6 +77,14 @@ std::size_t read_group_size(const JsonCursor& object) {
   const std::int64_t size = object.at("group_size").integer(-1, kMaxBlockExtent);
   if (size == 0) object.at("group_size").fail("-1 or more than 0");
   return size < 0 ? 0 : static_cast<std::size_t>(size);
+}
+
+BlockSize read_block_size(const JsonCursor& list) {
+  if (list.array_size() != 2) list.fail("the rows and columns of a block");
+  const auto extent = [&](std::size_t axis) {
+    return static_cast<std::size_t>(list.at(axis).integer(1, kMaxBlockExtent));
+  };
+  return {extent(0), extent(1)};
 }
 
 void expect_none(const JsonCursor& object, std::string_view key) {
@@ -111,6 +114,12 @@ void expect_shape(const TensorArchive& archive, const StoredTensor& tensor, cons
   if (tensor.shape == expected) return;
   throw Error(ErrorCode::kInput, place_of(archive, tensor),
               "found shape " + shape_text(tensor.shape) + ", expected " + shape_text(expected) + " (" + source + ")");
+}
+
+void expect_matrix(const TensorArchive& archive, const StoredTensor& values) {
+  if (values.shape.size() == 2) return;
+  throw Error(ErrorCode::kUnsupported, place_of(archive, values),
+              "found quantised values of " + std::to_string(values.shape.size()) + " dimensions, supported are: 2");
 }
 
 }  // namespace kvs::inline model

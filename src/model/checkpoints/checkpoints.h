@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "model/checkpoints/checkpoint_format.h"
+#include "model/checkpoints/scale_grid.h"
+#include "model/tensor_shape.h"
 
 namespace kvs::inline model {
 
@@ -32,8 +34,6 @@ inline constexpr std::int64_t kMaxBlockExtent = 1 << 20;
 
 /// Returns `name` without its ending ".weight"; "" if it has another one.
 std::string module_of(const std::string& name);
-/// Returns "FILE: tensor NAME", for messages.
-std::string place_of(const TensorArchive& archive, const StoredTensor& tensor);
 /// Refuses other values of a key than those listed; a missing key is accepted.
 void expect_one_of(const JsonCursor& object, std::string_view key, const std::vector<std::string>& supported);
 /// Returns a number that must be one of `supported`. @param missing  the value of a missing key
@@ -43,12 +43,16 @@ std::size_t expect_number(const JsonCursor& object, std::string_view key, const 
 std::size_t read_group_size(const JsonCursor& object);
 /// Refuses a value of a key other than null, false, "", [] and {}.
 void expect_none(const JsonCursor& object, std::string_view key);
-/// Returns the tensor module.part. @throws Error kInput if it is missing, with the tensor that needs it.
+/// Reads [rows, columns] of a block.
+BlockSize read_block_size(const JsonCursor& list);
+/// Returns the tensor `name`. @throws Error kInput if it is missing, naming `values`, which needs it.
 const StoredTensor& part_of(const TensorArchive& archive, const StoredTensor& values, const std::string& name);
 /// @throws Error kInput "found type X, expected Y".
 void expect_type(const TensorArchive& archive, const StoredTensor& tensor, const std::vector<std::string>& expected);
 /// @throws Error kInput "found shape X, expected Y". @param source  of the expected shape, in words
 void expect_shape(const TensorArchive& archive, const StoredTensor& tensor, const std::vector<std::uint64_t>& expected,
                   const std::string& source);
+/// @throws Error kUnsupported unless quantised values are a matrix.
+void expect_matrix(const TensorArchive& archive, const StoredTensor& values);
 
 }  // namespace kvs::inline model

@@ -25,7 +25,7 @@ int code_across(const std::byte* stored, std::size_t row) noexcept {
   return static_cast<int>(word >> kShifts[row % kShifts.size()] & 15U);
 }
 
-/// Returns columns for as many whole words as `stored` has, or fails.
+/// Returns the number of codes of `bits` bits in `words` words. @throws Error kInput unless it is whole
 std::size_t whole_codes(const TensorArchive& archive, const StoredTensor& codes, std::size_t words, std::size_t bits) {
   if (words * kWordBits % bits != 0)
     throw Error(ErrorCode::kInput, place_of(archive, codes),
@@ -125,9 +125,7 @@ std::unique_ptr<StoredMatrix> find_columns(const TensorArchive& archive, const s
   const StoredTensor* codes = module.empty() ? nullptr : archive.find(module + ".qweight");
   if (codes == nullptr) return nullptr;
   expect_type(archive, *codes, {"I32"});
-  if (codes->shape.size() != 2)
-    throw Error(ErrorCode::kUnsupported, place_of(archive, *codes),
-                "found codes of " + std::to_string(codes->shape.size()) + " dimensions, supported are: 2");
+  expect_matrix(archive, *codes);
   if (codes->bytes.empty())
     throw Error(ErrorCode::kInput, place_of(archive, *codes), "found no codes, expected those of a matrix");
   const bool across = scheme.layout == ColumnMatrix::Layout::kAcross;

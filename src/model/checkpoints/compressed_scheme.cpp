@@ -72,11 +72,7 @@ BlockSize read_block(const JsonCursor& weights) {
     if (!rows || !columns || *rows == 0 || *columns == 0) block.fail("ROWSxCOLUMNS");
     return {*rows, *columns};
   }
-  if (block.array_size() != 2) block.fail("the rows and columns of a block");
-  const auto extent = [&](std::size_t axis) {
-    return static_cast<std::size_t>(block.at(axis).integer(1, kMaxBlockExtent));
-  };
-  return {extent(0), extent(1)};
+  return read_block_size(block);
 }
 
 void read_blocks(const JsonCursor& weights, CompressedScheme& scheme) {

@@ -91,10 +91,7 @@ class Reader {
 
   std::unique_ptr<StoredMatrix> read() {
     expect_type(archive_, values_, {type_of(scheme_.codes)});
-    if (values_.shape.size() != 2)
-      throw Error(
-          ErrorCode::kUnsupported, place_of(archive_, values_),
-          "found quantised values of " + std::to_string(values_.shape.size()) + " dimensions, supported are: 2");
+    expect_matrix(archive_, values_);
     Shape shape = shape_of_values();
     if (scheme_.grouped && shape[1] % scheme_.block.columns != 0)
       throw Error(ErrorCode::kInput, place_of(archive_, values_),

@@ -1,6 +1,3 @@
-#include <cstdint>
-#include <optional>
-
 #include "core/error.h"
 #include "model/checkpoints/checkpoints.h"
 #include "model/checkpoints/scaled_matrix.h"
@@ -51,12 +48,7 @@ std::unique_ptr<const QuantizedWeights> read_fp8(const JsonCursor& config, std::
   expect_one_of(config, "activation_scheme", {"dynamic", "static"});
   notes.push_back(config.place() + ": the weights (fp8) are decoded; activations are not quantised");
   if (!config.has("weight_block_size")) return std::make_unique<Fp8Weights>(BlockSize{});
-  const JsonCursor size = config.at("weight_block_size");
-  if (size.array_size() != 2) size.fail("the rows and columns of a block");
-  const auto extent = [&](std::size_t axis) {
-    return static_cast<std::size_t>(size.at(axis).integer(1, kMaxBlockExtent));
-  };
-  return std::make_unique<Fp8Weights>(BlockSize{extent(0), extent(1)});
+  return std::make_unique<Fp8Weights>(read_block_size(config.at("weight_block_size")));
 }
 
 }  // namespace

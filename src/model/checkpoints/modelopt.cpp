@@ -38,10 +38,7 @@ class ModelOptWeights final : public QuantizedWeights {
     if (!eight && !four && archive.find(module + ".weight_scale") == nullptr) return nullptr;
     expect_type(archive, *weight, {"F8_E4M3", "U8"});
     check_module(archive, *weight, module);
-    if (weight->shape.size() != 2)
-      throw Error(
-          ErrorCode::kUnsupported, place_of(archive, *weight),
-          "found quantised values of " + std::to_string(weight->shape.size()) + " dimensions, supported are: 2");
+    expect_matrix(archive, *weight);
     const StoredTensor& scales = part_of(archive, *weight, module + ".weight_scale");
     return eight ? eight_bits(archive, *weight, scales) : four_bits(archive, *weight, scales, module);
   }

@@ -1,7 +1,6 @@
 #include "core/error.h"
 #include "model/checkpoints/checkpoints.h"
 #include "model/checkpoints/scaled_matrix.h"
-#include "model/tensor_shape.h"
 
 namespace kvs::inline model {
 
