@@ -53,7 +53,7 @@ void complete_geometry(AttentionConfig& heads, std::size_t d_model, std::string_
 /// @throws Error kInput if a frequency, within the context or at twice its length, is not finite.
 void check_rope(const ModelConfig& config, std::string_view where);
 
-/// Largest values that a config may state. Products of any three of them fit in 64 bits.
+/// Largest values that a config may state. The product of any three different ones without the context fits in 64 bits.
 inline constexpr std::uint64_t kMaxLayers = 4096, kMaxHeads = 1 << 14, kMaxWidth = 1 << 20,
                                kMaxVocabularySize = 1 << 24, kMaxContext = 1UL << 40;
 

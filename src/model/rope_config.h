@@ -30,10 +30,10 @@ struct RopeDefaults {
   std::string_view channels_key = "";  // config.json key of the number of rotated channels; the share's key holds first
   double original_context = 0;         // Phi-3: default of original_max_position_embeddings
   bool su_is_longrope = false;         // Phi-3: "su" and "yarn" are old names of longrope
-  bool fixed_alpha = false;  // Hunyuan: `alpha` of dynamic multiplies the base by alpha^(d / (d − 2)), always
-  // In GGUF: the bounds of YaRN are rounded; yarn_log_multiplier is a weight of YaRN's temperature, as mscale_all_dim.
-  bool gguf_truncates = true, gguf_log_multiplier = false;
-  bool gguf_score_multiplier = false;  // in GGUF: yarn_log_multiplier is of a factor of scores instead
+  bool fixed_alpha = false;          // Hunyuan: `alpha` of dynamic multiplies the base by alpha^(d / (d − 2)), always
+  bool gguf_truncates = true;        // GGUF: the bounds of YaRN are rounded
+  bool gguf_log_multiplier = false;  // GGUF: yarn_log_multiplier is mscale_all_dim, a weight of YaRN's temperature
+  bool gguf_score_multiplier = false;  // GGUF: yarn_log_multiplier is a weight in the factor of scores instead
   std::string_view unsaid = {};        // rope_parameters, as JSON, of a config that lacks them
 };
 

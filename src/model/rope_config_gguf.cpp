@@ -4,13 +4,12 @@
 #include "core/error.h"
 #include "io/gguf.h"
 #include "model/gguf_keys.h"
+#include "model/parsed_config.h"
 #include "model/rope_config.h"
 
 namespace kvs::inline model {
 
 namespace {
-
-constexpr std::uint64_t kMaxContext = 1UL << 40;
 
 /// Refuses a key whose value would change the arithmetic in an unsupported way.
 void must_be(const GgufKeys& keys, std::string_view key, double expected) {

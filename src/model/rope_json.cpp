@@ -123,13 +123,13 @@ RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext&
   if (type == "llama3") return parse_llama3(rope, context);
   if (type == "yarn") return parse_yarn(rope, context);
   if (type == "longrope") return parse_longrope(rope, context);
-  if (type == "factors") {
+  if (context.inside && type == "factors")
     return {.type = Type::kFactors, .factors = factor_list(rope.at("factors"), context.chunks)};
-  }
   if (context.inside && type == "none") return {.type = Type::kNone};
   throw Error(ErrorCode::kUnsupported, rope.at(key).place(),
               "found RoPE scaling \"" + type.substr(0, 80) +
-                  "\", supported are: default, linear, dynamic, llama3, yarn, longrope");
+                  "\", supported are: default, linear, dynamic, llama3, yarn, longrope" +
+                  (context.proportional ? ", proportional" : ""));
 }
 
 Json rope_scaling_json(const RopeScaling& scaling) {

@@ -19,7 +19,7 @@ struct RopeScalingContext {
   double original_context = 0;  // original_max_position_embeddings outside the scaling; 0: missing
   bool su_is_longrope = false;  // Phi-3: "su" and "yarn" are old names of longrope
   bool proportional = false;    // the family knows this type
-  bool inside = false;          // written by rope_scaling_json(): the context of dynamic is in the object itself
+  bool inside = false;  // written by rope_scaling_json(), which has more types and holds the context of dynamic itself
 };
 
 /// Reads rope_scaling or rope_parameters (a null or missing type means none), or the result of rope_scaling_json().

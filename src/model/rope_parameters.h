@@ -40,8 +40,8 @@ struct RopeScaling {
 /// The rotary embedding of a model, or of one kind of its layers.
 struct RopeParameters {
   double theta = 10000;  // base of the frequencies
-  std::size_t rotary_dim =
-      0;  // rotated channels of a head: chunk c = channels (c, c + rotary_dim / 2); the others are never rotated
+  /// Rotated channels of a head: chunk c is the channels (c, c + rotary_dim / 2). The other channels never rotate.
+  std::size_t rotary_dim = 0;
   RopeScaling scaling = {};
 
   std::size_t chunks() const noexcept { return rotary_dim / 2; }

@@ -215,5 +215,12 @@ TEST_F(LatentModel, TheShareOfRotatedChannelsMustGiveTheSharedKey) {
   test::expect_error(ErrorCode::kInput, "qk_rope_head_dim", [&] { open(); });
 }
 
+TEST_F(LatentModel, AFactorOfTheScoresThatIsNoNumberIsRefused) {
+  Json& rope = golden_["config"]["rope_parameters"];
+  rope["attention_factor"] = 1;  // so that no other factor follows from the weight
+  rope["mscale_all_dim"] = 1e200;
+  test::expect_error(ErrorCode::kInput, "/rope_parameters/mscale_all_dim", [&] { open(); });
+}
+
 }  // namespace
 }  // namespace kvs

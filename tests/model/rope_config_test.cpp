@@ -170,6 +170,9 @@ TEST(HfRope, WhatItCannotHonourIsRefusedByName) {
   EXPECT_THAT(complaint(ErrorCode::kUnsupported, [] { parse_hf(R"({"rope_scaling": {"type": "mrope"}})"); }),
               HasSubstr("mrope"));
   EXPECT_THAT(complaint(ErrorCode::kUnsupported,
+                        [] { parse_hf(R"({"rope_scaling": {"type": "factors", "factors": [1, 1, 1, 1]}})"); }),
+              HasSubstr("found RoPE scaling \"factors\""));
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported,
                         [] { parse_hf(R"({"rope_parameters": {"full_attention": {"rope_type": "default"}}})"); }),
               HasSubstr("full_attention"));
   EXPECT_THAT(complaint(ErrorCode::kUnsupported, [] { parse_hf(R"({"rope_parameters": {"factor": 2}})", kTwoKinds); }),

@@ -81,7 +81,7 @@ constexpr std::array<std::string_view, 11> kFalconKeyNames{
     "attention_in_multiplier", "attention_out_multiplier", "embedding_multiplier", "key_multiplier",
     "mamba_norm_before_gate",  "mamba_rms_norm",           "mlp_multipliers",      "num_logits_to_keep",
     "ssm_in_multiplier",       "ssm_multipliers",          "ssm_out_multiplier"};
-constexpr auto kFalconKeys = joined_keys(kMamba2KeyNames, kFalconKeyNames);
+constexpr auto kFalconKeys = join(kMamba2KeyNames, kFalconKeyNames);
 constexpr RecurrenceRules kFalconRules{
     .read = read_falcon, .keys = kFalconKeys, .tensors = kFalconRecurrence, .read_gguf = read_gguf_falcon};
 

@@ -4,8 +4,8 @@
 
 namespace kvs::inline model {
 
-// The rows of the architecture table (architectures.cpp). Sources: each family's configuration and modelling code in
-// Transformers 5; llama.cpp's converter for GGUF.
+// The families that architectures.cpp lists. Sources: each family's configuration and modelling code in Transformers 5;
+// llama.cpp's converter for GGUF.
 extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kGemma3n, kGemma4, kLlama4, kPhi3, kOlmo2,
     kGptNeox, kCohere2, kErnie45, kErnie45Moe, kExaone4, kGlm4, kGlm4Moe, kGptOss, kGranite, kGraniteMoe, kHunyuanDense,
     kHunyuanMoe, kInternLm2, kInternLm3, kMiniMaxM2, kMinistral3, kMixtral, kOlmo3, kOlmoe, kPhi, kQwen2Moe, kQwen3Moe,

@@ -60,10 +60,9 @@ void read_glm_lite_layers(const JsonCursor& root, ModelConfig& config) {
   read_latent_attention(root, config, {.query_rank = 768, .plain_dim = 192, .value_dim = 256});
 }
 
-constexpr ExpertRules kGlmLiteRules{.read = read_glm_lite_experts,
-                                    .keys = kExpertKeyNames,
-                                    .tensors = kGlmLiteExpertTensors,
-                                    .gguf_scores = ExpertsConfig::Scores::kSigmoid};
+// GGUF files of GLM-4.7-Flash say "deepseek2".
+constexpr ExpertRules kGlmLiteRules{
+    .read = read_glm_lite_experts, .keys = kExpertKeyNames, .tensors = kGlmLiteExpertTensors};
 constexpr ExpertRules kGlmDsaRules{.read = read_glm_dsa_experts,
                                    .keys = kExpertKeyNames,
                                    .tensors = kGlmLiteExpertTensors,

@@ -62,7 +62,7 @@ void read_gguf_granite_hybrid(const GgufKeys& keys, ParsedConfig& parsed) {
 
 constexpr std::array<std::string_view, 3> kHybridKeyNames{"position_embedding_type", "shared_intermediate_size",
                                                           "layers_block_type"};
-constexpr auto kHybridKeys = joined_keys(kMamba2KeyNames, kHybridKeyNames);
+constexpr auto kHybridKeys = join(kMamba2KeyNames, kHybridKeyNames);
 constexpr ExpertRules kHybridExpertRules{
     .read = read_granite_hybrid_experts, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kGraniteExperts};
 constexpr RecurrenceRules kHybridRules{.read = read_granite_hybrid,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,16 +22,24 @@ std::size_t query_rank(const JsonCursor& root, std::size_t missing) {
   return hf_count(root, kKey, kMaxWidth, missing);
 }
 
-/// Returns the factor of scores with which YaRN's models are trained. Source: yarn_apply_mscale() in Transformers.
+/// Returns YaRN's factor of scores, (weight · ln(factor) + 1)²; nothing if it is not a number above 0.
+/// Source: yarn_apply_mscale() in Transformers.
+std::optional<double> squared_temperature(double factor, double weight) {
+  const double temperature = factor <= 1 ? 1 : weight * std::log(factor) + 1;
+  const double squared = temperature * temperature;
+  return squared > 0 && std::isfinite(squared) ? std::optional(squared) : std::nullopt;
+}
+
+/// Returns the factor of scores with which YaRN's models are trained.
 double score_temperature(const JsonCursor& root) {
   const JsonCursor rope = scaling_object(root);
   constexpr std::string_view kWeight = "mscale_all_dim";
   if (rope.is_null() || !rope.has(kWeight) || rope.at(kWeight).real() == 0) return 1;
   const std::string_view key = rope.has("rope_type") ? "rope_type" : "type";
   if (!rope.has(key) || rope.at(key).string() == "default") return 1;
-  const double factor = rope.at("factor").positive_f32();
-  const double root_of_it = factor <= 1 ? 1 : 0.1 * rope.at(kWeight).real() * std::log(factor) + 1;
-  return root_of_it * root_of_it;
+  const auto squared = squared_temperature(rope.at("factor").positive_f32(), 0.1 * rope.at(kWeight).real());
+  if (!squared) rope.at(kWeight).fail("a weight whose factor of the scores is above 0");
+  return *squared;
 }
 
 TokenIndexConfig read_index(const JsonCursor& root, const TokenIndexConfig& defaults) {
@@ -100,15 +109,14 @@ void set_latent_attention(ModelConfig& config, const LatentConfig& latent, std::
   }
 }
 
-/// Returns the factor of scores in YaRN: llama.cpp stores a tenth of mscale_all_dim.
+/// Like score_temperature(). llama.cpp stores a tenth of mscale_all_dim.
 double gguf_temperature(const GgufKeys& keys) {
   constexpr std::string_view kMultiplier = "rope.scaling.yarn_log_multiplier";
   if (!keys.has(kMultiplier) || !keys.has("rope.scaling.type") || keys.text("rope.scaling.type") != "yarn") return 1;
-  const double factor = keys.positive("rope.scaling.factor"), weight = keys.real(kMultiplier);
-  const double root_of_it = factor <= 1 ? 1 : weight * std::log(factor) + 1;
-  if (!(root_of_it > 0) || !std::isfinite(root_of_it))
-    keys.fail(ErrorCode::kInput, kMultiplier, "found a weight whose factor of the scores is not above 0");
-  return root_of_it * root_of_it;
+  const auto squared = squared_temperature(keys.positive("rope.scaling.factor"), keys.real(kMultiplier));
+  if (!squared)
+    keys.fail(ErrorCode::kInput, kMultiplier, "found a weight whose factor of the scores is not a number above 0");
+  return *squared;
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ inline constexpr std::array<std::string_view, 6> kLatentKeyNames{"q_lora_rank", 
                                                                  "qk_nope_head_dim", "v_head_dim",   "qk_head_dim"};
 
 /// Keys of config.json of families with an index of tokens.
-inline constexpr std::array<std::string_view, 13> kIndexKeyNames{
-    "q_lora_rank",     "kv_lora_rank",       "qk_rope_head_dim",      "qk_nope_head_dim", "v_head_dim",
-    "qk_head_dim",     "index_topk",         "index_head_dim",        "index_n_heads",    "indexer_types",
-    "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset"};
+inline constexpr auto kIndexKeyNames =
+    tensors::join(kLatentKeyNames,
+                  std::array<std::string_view, 7>{"index_topk", "index_head_dim", "index_n_heads", "indexer_types",
+                                                  "index_topk_freq", "index_topk_pattern", "index_skip_topk_offset"});
 
 /// A class's sizes for missing keys. Members as in LatentConfig; shared_key_dim: qk_rope_head_dim.
 struct LatentDefaults {
@@ -30,15 +30,16 @@ struct LatentDefaults {
 /// @throws Error kInput with the JSON pointer.
 void read_latent_attention(const JsonCursor& root, ModelConfig& config, const LatentDefaults& defaults);
 
-/// Like read_latent_attention(), from GGUF metadata as llama.cpp reads them: with the sizes of heads in keys of their
-/// own, or in those that other architectures use (files of before the absorbed form).
+/// Like read_latent_attention(), from GGUF metadata as llama.cpp reads them. The sizes of heads have keys of their own;
+/// in files older than the absorbed form they have the keys of other architectures.
+/// @throws Error kInput with the key
 void read_gguf_latent_attention(const GgufKeys& keys, ModelConfig& config);
 
 }  // namespace kvs::inline model
 
 namespace kvs::tensors {
 
-/// A part of a tensor that holds all heads, one after the other.
+/// A part of a tensor that holds the heads one after the other.
 constexpr TensorSpec by_query_head(TensorRole role, std::string_view hf, std::string_view gguf, TensorAxis rows,
                                    TensorAxis columns) {
   return {.role = role,
@@ -53,7 +54,8 @@ constexpr TensorSpec by_query_head(TensorRole role, std::string_view hf, std::st
 constexpr TensorSpec of_gguf_heads(TensorRole role, std::string_view gguf, TensorAxis rows, TensorAxis columns) {
   return {.role = role, .hf = "", .gguf = gguf, .rows = rows, .columns = columns, .by_head = kQueryHeads};
 }
-/// Of the biases with which experts are chosen: GGUF files of models without them have the same architecture.
+/// A tensor that a GGUF may lack, such as the bias for the choice of experts: models with and without it have one
+/// architecture there.
 constexpr TensorSpec optional_in_gguf(TensorSpec spec) {
   spec.gguf_optional = true;
   return spec;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <span>
 #include <string_view>
@@ -11,15 +10,6 @@
 namespace kvs::inline model {
 
 inline constexpr std::uint64_t kMaxTaps = 64;
-
-/// Joins two lists of keys.
-template <std::size_t One, std::size_t Other>
-constexpr std::array<std::string_view, One + Other> joined_keys(const std::array<std::string_view, One>& one,
-                                                                const std::array<std::string_view, Other>& other) {
-  std::array<std::string_view, One + Other> keys{};
-  std::ranges::copy(other, std::ranges::copy(one, keys.begin()).out);
-  return keys;
-}
 
 /// Reads the name of each layer's kind from layer_types, or another `key`: [layer], an index of `kinds`. Empty: the key
 /// is missing. @throws Error kInput with the JSON pointer, kUnsupported for another kind.
@@ -41,7 +31,7 @@ inline constexpr std::array<std::string_view, 9> kDeltaNetKeyNames{
 /// full_attention_interval-th. @throws Error kInput with the JSON pointer.
 void read_delta_net(const JsonCursor& root, ParsedConfig& parsed);
 
-/// The same of a GGUF. @throws Error with the key.
+/// Like read_delta_net(), from GGUF metadata. @throws Error with the key.
 void read_gguf_delta_net(const GgufKeys& keys, ParsedConfig& parsed);
 /// Like read_gguf_delta_net(), for files whose value heads are tiled (RecurrenceConfig::tiled_heads).
 void read_gguf_tiled_delta_net(const GgufKeys& keys, ParsedConfig& parsed);
@@ -63,7 +53,8 @@ struct Mamba2Keys {
 /// Reads a Mamba-2 block with a norm after its gate, over the channels of a group. @throws Error kInput with the JSON
 /// pointer.
 RecurrenceConfig read_mamba2(const JsonCursor& root, const Mamba2Keys& keys);
-/// The same of a GGUF. @param norm  the name of the norm's tensor in a layer; without it the block has no norm
+/// Like read_mamba2(), from GGUF metadata.
+/// @param norm  name of the norm's tensor in a layer; if the file lacks it, the block has no norm
 RecurrenceConfig read_gguf_mamba2(const GgufKeys& keys, std::string_view norm);
 /// Gives `block` to the layers without attention.
 void set_gguf_mixers(const RecurrenceConfig& block, ParsedConfig& parsed);

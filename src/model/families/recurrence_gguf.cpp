@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/error.h"
 #include "model/families/recurrence.h"
 #include "model/gguf_keys.h"

@@ -12,10 +12,10 @@ namespace kvs::tensors {
 using enum TensorRole;
 using enum TensorAxis;
 
-/// Concatenates tensors and lists of tensors.
-template <std::size_t... Sizes>
-constexpr std::array<TensorSpec, (Sizes + ...)> join(const std::array<TensorSpec, Sizes>&... lists) {
-  std::array<TensorSpec, (Sizes + ...)> all{};
+/// Concatenates lists of tensors, or of keys.
+template <class T, std::size_t... Sizes>
+constexpr std::array<T, (Sizes + ...)> join(const std::array<T, Sizes>&... lists) {
+  std::array<T, (Sizes + ...)> all{};
   auto* end = all.begin();
   ((end = std::ranges::copy(lists, end).out), ...);
   return all;
