@@ -172,7 +172,8 @@ class Calibrations {
         continue;
       }
       if (!std::filesystem::exists(file) || sha256_of_file(file) != found.at("sha256"))
-        throw Error(ErrorCode::kConflict, file.string(), "is not what the run before wrote; expected it, or --force");
+        throw Error(ErrorCode::kConflict, file.string(),
+                    "is not the file that the earlier run wrote; expected that file, or --force");
       measured = found.at("measured");
       ++made;
       const std::vector<std::string> config{file.string()};

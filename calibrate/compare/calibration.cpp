@@ -51,7 +51,7 @@ std::vector<Configuration> configurations_at(std::size_t grid_index, const Compa
       else
         one.error = "its settings need more";
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kUnsupported) throw;
+      if (!is_refusal(error)) throw;
       one.error = error.what();
     }
     if (!one.error.empty() || !keeps_everything(method, one.settings, grid.tokens))
@@ -131,9 +131,7 @@ Json CalibrationQueue::made(const Json& what, const std::function<Json()>& calib
     } catch (const OutOfTime&) {
       found = {{"error", kNoTimeToCalibrate}};
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUsage && error.code() != ErrorCode::kUnsupported &&
-          error.code() != ErrorCode::kData)
-        throw;
+      if (!is_refusal(error) && error.code() != ErrorCode::kData) throw;
       found = {{"error", error.what()}};
     }
   }

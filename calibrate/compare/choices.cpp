@@ -15,8 +15,6 @@
 namespace kvs::inline compare {
 namespace {
 
-constexpr double kRoundedShare = 1 + 1e-9;
-
 using Indices = std::vector<std::size_t>;
 
 /// Returns a configuration's label and size: "h2o + q8_0 (24.8 %)".
@@ -42,8 +40,7 @@ std::string relative_text(const SampledRatio& kl, const ComparedConfiguration& o
 Indices configurations_within(const ScoredConfigurations& scored, double budget) {
   Indices found;
   for (std::size_t n = 0; n < scored.configurations.size(); ++n)
-    if (const auto& loss = scored.compared[n].loss; loss && loss->bytes_ratio <= budget * kRoundedShare)
-      found.push_back(n);
+    if (const auto& loss = scored.compared[n].loss; loss && is_within(loss->bytes_ratio, budget)) found.push_back(n);
   return found;
 }
 

@@ -59,7 +59,7 @@ ComparedConfiguration compared_configuration(const Configuration& one, const Con
 
 /// Returns true if a configuration has its paper's default settings and `calibrated` is the same cache with settings
 /// chosen on a text.
-bool is_standard_of(const ComparedConfiguration& one, const ComparedConfiguration& calibrated) {
+bool is_default_of(const ComparedConfiguration& one, const ComparedConfiguration& calibrated) {
   return !one.calibrated && !one.config && one.loss && one.method == calibrated.method && one.type == calibrated.type &&
          one.budget == calibrated.budget;
 }
@@ -75,7 +75,7 @@ void add_gains(std::vector<ComparedConfiguration>& configurations, std::span<con
   for (std::size_t n = 0; n < configurations.size(); ++n) {
     if (!configurations[n].calibrated || !configurations[n].loss) continue;
     for (std::size_t other = 0; other < configurations.size(); ++other)
-      if (is_standard_of(configurations[other], configurations[n]))
+      if (is_default_of(configurations[other], configurations[n]))
         configurations[n].over_standard = relative_to(results[n], results[other]);
   }
 }

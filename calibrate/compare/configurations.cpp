@@ -91,7 +91,7 @@ RunnableConfigurations runnable_configurations(std::vector<Configuration>& confi
       all.make.push_back(std::move(make));
       all.configurations.push_back(n);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUnsupported && error.code() != ErrorCode::kUsage) throw;
+      if (!is_refusal(error)) throw;
       configurations[n].error = error.what();
     }
   }

@@ -2,34 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <optional>
 
 #include "calibrate/common/cache_size.h"
 #include "calibrate/common/engine_pairs.h"
-#include "core/error.h"
 #include "model/cache_shape.h"
+#include "results/comparison_words.h"
 
 namespace kvs::inline compare {
 namespace {
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g %%", 100 * share);
-  return text;
-}
+std::string needs_text(double share) { return text_of("needs %.3g %%", 100 * share); }
 
 /// Returns a name with settings: "kivi, bits 4".
 std::string with_settings(const std::string& method, const Json& settings) {
   std::string name = method;
   for (const auto& [key, value] : settings.items()) name += ", " + key + ' ' + value.dump();
   return name;
-}
-
-/// Returns true for errors of settings. Lack of memory or a broken file is a different error.
-bool is_refusal(const Error& error) noexcept {
-  return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
 }
 
 /// Returns the greatest number of KV heads of which every layer has a multiple.
@@ -94,7 +84,7 @@ class ConfigurationMaker {
     if (one.budget == 0) {
       one.budget = grid_.budgets.front();
       one.needs = share;
-      one.error = "needs " + percent(share);
+      one.error = needs_text(share);
     }
     configurations_.push_back(std::move(one));
   }
@@ -111,7 +101,7 @@ class ConfigurationMaker {
         one.settings = *fitted;
       } else {
         one.needs = static_cast<double>(sizes.least(base)) / full;
-        one.error = "needs " + percent(one.needs);
+        one.error = needs_text(one.needs);
       }
     } catch (const Error& error) {
       if (!is_refusal(error)) throw;

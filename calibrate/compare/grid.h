@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calibrate/registry.h"
+#include "core/error.h"
 #include "model/config.h"
 
 namespace kvs::inline compare {
@@ -39,6 +40,13 @@ struct CompareGrid {
   std::size_t tokens = 0;                  // per document
   std::size_t prefix = 0;                  // for methods that compress a prefix once
 };
+
+/// Returns true if a share of the full cache's bytes is at most `budget`, up to rounding.
+constexpr bool is_within(double share, double budget) noexcept { return share <= budget * (1 + 1e-9); }
+/// Returns true for errors that refuse settings. Lack of memory or a broken file is a different error.
+inline bool is_refusal(const Error& error) noexcept {
+  return error.code() == ErrorCode::kUsage || error.code() == ErrorCode::kUnsupported;
+}
 
 /// Returns the smallest of `budgets` (descending) that is at least `share`, or 0 if none is.
 double min_holding(std::span<const double> budgets, double share);

@@ -48,12 +48,12 @@ std::vector<double> budgets_of(const Options& options) {
 }
 
 /// Returns the names of methods and of ways to write configs for them.
-/// @param standard  true: only names that are compared by default
-std::vector<std::string> compared_names(bool standard) {
+/// @param by_default  true: only names that are compared by default
+std::vector<std::string> compared_names(bool by_default) {
   std::vector<std::string> names;
   for (const Method* const method : all_methods()) {
     if (method->make != nullptr) {
-      if (!standard || method->compared) names.emplace_back(method->name);
+      if (!by_default || method->compared) names.emplace_back(method->name);
       continue;
     }
     for (const SeriesMethod& series : find_calibration(*method)->series) names.emplace_back(series.name);

@@ -8,7 +8,6 @@
 namespace kvs::inline compare {
 namespace {
 
-constexpr double kRounded = 1 + 1e-9;
 constexpr std::size_t kShownUnsafe = 4;
 
 using Indices = std::vector<std::size_t>;
@@ -17,7 +16,7 @@ const ScoredLoss& loss_of(const ComparisonResult& comparison, std::size_t n) {
   return *comparison.configurations[n].loss;
 }
 
-/// Returns the configurations that were scored on the most documents, by bytes.
+/// Returns the configurations that were scored on the most documents or stopped as clearly dominated, by bytes.
 Indices scored(const ComparisonResult& comparison) {
   Indices found;
   const std::size_t most = comparison.max_documents();
@@ -36,8 +35,7 @@ std::optional<std::size_t> choice(const ComparisonResult& comparison, const Indi
     const ScoredLoss& loss = loss_of(comparison, n);
     if (!goal.max_share) {
       if (loss.kl <= goal.max_kl) return n;
-    } else if (loss.bytes_ratio <= *goal.max_share * kRounded &&
-               (!chosen || loss.kl < loss_of(comparison, *chosen).kl)) {
+    } else if (is_within(loss.bytes_ratio, *goal.max_share) && (!chosen || loss.kl < loss_of(comparison, *chosen).kl)) {
       chosen = n;
     }
   }

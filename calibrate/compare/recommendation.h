@@ -18,12 +18,13 @@ struct RecommendationGoal {
   double max_kl = 0;                     // nats a token; without effect if max_share is set
 };
 
-/// Caches that change more than this are not to be used: nats a token, and the share of equal first choices.
+/// A cache with a larger divergence (nats a token), or a smaller share of equal first choices, is one not to use.
 inline constexpr double kUnsafeKl = 0.1, kUnsafeTop1 = 0.9;
 
-/// Chooses among the scored caches of a comparison. With a maximum of bytes: the least divergence within it; else the
-/// fewest bytes within the maximum divergence. `safer` and `smaller` are its neighbours on the Pareto front; a smaller
-/// one that is not to be used is among `unsafe` alone.
+/// Chooses among the scored caches of a comparison: with a maximum of bytes the cache of least divergence within it,
+/// otherwise the smallest cache within the maximum divergence. `safer` and `smaller` are the neighbours of the choice
+/// on the Pareto front. A smaller neighbour that is not to be used is only among `unsafe`, which holds the four
+/// largest.
 /// @param chosen  gets the index of the chosen configuration
 Recommendation recommend(const ComparisonResult& comparison, const RecommendationGoal& goal, const ModelConfig& model,
                          std::optional<std::size_t>& chosen);

@@ -81,9 +81,7 @@ bool holds(std::span<const std::string_view> types, std::string_view type) {
 }
 
 std::string unknown_type(const std::string& type, std::span<const std::string_view> types) {
-  std::string known;
-  for (const std::string_view one : types) known += (known.empty() ? "" : ", ") + std::string(one);
-  return "found " + type + ", expected one of " + known;
+  return "found " + type + ", expected one of " + listed(std::vector<std::string>(types.begin(), types.end()));
 }
 
 std::span<const Engine* const> all_engines() noexcept { return kEngines; }

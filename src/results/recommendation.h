@@ -36,7 +36,7 @@ struct Recommendation {
   double full_bytes = 0;                 // of the full cache at 16 bits, at `context` tokens
   std::optional<Cache> chosen = {};      // nothing: no cache is within max_kl
   std::optional<Cache> smaller = {}, safer = {};
-  std::vector<Cache> unsafe = {};       // caches that the model does not stand
+  std::vector<Cache> unsafe = {};       // not to be used, the largest first
   std::optional<EngineUse> use = {};    // of the chosen cache
   std::vector<std::string> files = {};  // that were written, with their folder
 

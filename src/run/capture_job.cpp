@@ -21,9 +21,9 @@ void print_estimate_of(const CaptureJob& job, std::size_t documents, const Run& 
                       .disk_bytes = static_cast<double>(capture_bytes(job.header))});
 }
 
-/// Documents from `first` on. Ranks write theirs into the one file that rank 0 has laid out.
-/// @param writer  nullptr but on rank 0
-/// @param done    is told the documents in place
+/// Writes the documents from `first` on. Each rank writes its documents into the file that rank 0 has laid out.
+/// @param writer  nullptr on ranks other than 0
+/// @param done    called with the number of documents in place
 void write_documents(const Run& run, const CaptureJob& job, std::size_t first, CapturePart& part, CaptureWriter* writer,
                      Ranks& ranks, const std::function<void(std::size_t)>& done) {
   CaptureStream stream(run.backend(), part, job.header);
@@ -41,7 +41,7 @@ void write_documents(const Run& run, const CaptureJob& job, std::size_t first, C
       });
 }
 
-/// One part, by this rank alone. @return the documents that a run before has captured
+/// Writes one part; only this rank does. @return the number of documents that an earlier run has captured
 std::size_t capture_part(const Run& run, const CaptureJob& job, const CaptureSplit& split, std::size_t part,
                          const std::filesystem::path& out) {
   const std::size_t before = split.first(part), size = split.first(part + 1) - before;

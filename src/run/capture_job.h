@@ -20,8 +20,8 @@ struct CaptureJob {
   CaptureWriter::Options options;
 };
 
-/// Writes one file, in which ranks write their documents. @return on rank 0 the documents that a run before has
-/// captured
+/// Writes one file, into which every rank writes its documents.
+/// @return on rank 0 the number of documents that an earlier run has captured
 std::size_t capture_whole(const Run& run, const CaptureJob& job, const std::filesystem::path& out);
 /// Writes a file for each part, each by one rank. @return as capture_whole
 std::size_t capture_parts(const Run& run, const CaptureJob& job, const CaptureSplit& split,

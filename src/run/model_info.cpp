@@ -220,7 +220,7 @@ ModelInfo::CommandMemory memory_of(const ModelSource& source, std::size_t window
           .elitekv_rank = bytes(pass + elite_memory(config, factors, type))};
 }
 
-/// Every method, and why one is not defined for the model.
+/// Returns every method, and for those that do not apply to the model the reason.
 std::vector<ModelInfo::MethodRow> method_rows(const ModelConfig& config) {
   std::vector<ModelInfo::MethodRow> rows;
   for (const Method* const method : all_methods()) {

@@ -7,8 +7,9 @@
 
 namespace kvs::inline run {
 
-/// Files and types of tensors, geometry, RoPE, tokenizer, cache sizes, memory of each command at `window` tokens, and
-/// which methods apply.  Cost: reading headers, metadata and the tokenizer.
+/// Returns files and types of tensors, geometry, RoPE, tokenizer, cache sizes, memory of commands at `window` tokens,
+/// the methods that apply, and the caches that each engine executes.
+/// Cost: reading headers, metadata and the tokenizer.
 ModelInfo model_info(const ModelSource& source, std::size_t window);
 
 }  // namespace kvs::inline run

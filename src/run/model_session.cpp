@@ -39,8 +39,9 @@ std::size_t weights_budget(const Options& options) {
   return *count * unit;
 }
 
-/// Default without --threads: OMP_NUM_THREADS, otherwise the processors of this process; with several ranks the latter.
-int standard_threads() {
+/// Returns the threads without --threads: OMP_NUM_THREADS if this is the only rank and has it, otherwise the processors
+/// of this process.
+int default_threads() {
   const char* const wanted = std::getenv("OMP_NUM_THREADS");
   const bool heeded = wanted != nullptr && std::strtol(wanted, nullptr, 10) > 0;
   if (program_launch().alone() && heeded) return omp_get_max_threads();
@@ -52,8 +53,9 @@ int standard_threads() {
 
 /// Sets and returns the number of threads of all following parallel regions.
 int chosen_threads(const Options& options) {
-  static const int standard = standard_threads();
-  const int threads = options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMaxThreads)) : standard;
+  static const int by_default = default_threads();
+  const int threads =
+      options.has("threads") ? static_cast<int>(options.integer("threads", 1, kMaxThreads)) : by_default;
   omp_set_num_threads(threads);
   return threads;
 }

@@ -95,7 +95,6 @@ void Progress::update(double done) {
   note_progress(label_, share);
   if (quiet_) return;
   if (first_done_ < 0) first_done_ = done;
-  last_done_ = done;
   const auto now = Clock::now();
   if (now - last_drawn_ < (terminal_ ? std::chrono::duration_cast<Clock::duration>(kRedraw)
                                      : std::chrono::duration_cast<Clock::duration>(kLogInterval)))

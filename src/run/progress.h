@@ -36,7 +36,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   void draw(double done, double share);
   std::string label_;
-  double total_, first_done_ = -1, last_done_ = 0;
+  double total_, first_done_ = -1;
   bool quiet_, terminal_;
   Clock::time_point start_, last_drawn_;
 };
@@ -47,13 +47,13 @@ class PhaseProgress {
   explicit PhaseProgress(bool quiet) : quiet_(quiet) {}
   /// Reports `done` of `total` units of a phase. A new phase, or one that restarts, gets a new bar.
   void update(const std::string& phase, std::size_t done, std::size_t total);
-  /// update() with any words for the phase.
+  /// Returns a function that calls update().
   std::function<void(std::string_view, std::size_t, std::size_t)> counter() {
     return [this](std::string_view phase, std::size_t done, std::size_t total) {
       update(std::string(phase), done, total);
     };
   }
-  /// update() of the units of one phase.
+  /// Returns a function that calls update() for one phase, with the units that are done.
   std::function<void(std::size_t)> counter(std::string phase, std::size_t total) {
     return [this, phase = std::move(phase), total](std::size_t done) { update(phase, done, total); };
   }
@@ -68,7 +68,8 @@ class PhaseProgress {
 /// time is dropped, then the end of the label.
 std::string progress_bar(std::string_view label, double share, std::string_view left, std::size_t columns);
 
-/// A note of one line on stderr, unless quiet; names from files may be in it (core/error.h, printable).
+/// Prints a note of one line on stderr, unless quiet. The line may hold names from files: control characters are
+/// escaped (printable() in core/error.h).
 void print_note(const std::string& line, bool quiet);
 
 }  // namespace kvs::inline run

@@ -16,8 +16,9 @@ class TextStream {
  public:
   explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
+  /// Adds a generated token and prints the characters that are complete.
   void add(std::int32_t id);
-  /// What is left, and the end of the line.
+  /// Prints the rest of `text`, which is all that was generated, and the end of the line.
   void end(const std::string& text);
 
  private:

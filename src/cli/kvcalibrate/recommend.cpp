@@ -31,7 +31,7 @@
 namespace kvs::inline cli {
 namespace {
 
-constexpr std::int64_t kMaxContext = 1 << 24;
+constexpr std::int64_t kMinContext = 16, kMaxContext = 1 << 24;
 constexpr double kQuestions = 0.1;  // share of --time for questions
 /// Shares of the full cache's bytes at which methods are sized.
 constexpr double kShares[] = {0.75, 0.5, 0.375, 0.25, 0.125};
@@ -60,7 +60,7 @@ OptionTable recommend_options() {
       .required()
       .value("context", "N", "tokens of a conversation")
       .required()
-      .from(16, kMaxContext)
+      .from(kMinContext, kMaxContext)
       .list("text", "PATH",
             "text file, folder, *.jsonl with a `text` field; may repeat (default: a sample of 12,000 tokens; your own "
             "text is better)")
@@ -164,7 +164,7 @@ std::string default_text(const Options& options, const RecommendFiles& files) {
 RecommendationGoal goal_of(const Run& run) {
   const Options& options = run.options();
   RecommendationGoal goal{.engine = &engine_of(options.text("engine"), "--engine"),
-                          .context = options.count("context", 2, kMaxContext),
+                          .context = options.count("context", kMinContext, kMaxContext),
                           .max_kl = options.real("max-kl", 0, 100)};
   if (run.config().exceeds_context(goal.context))
     throw Error(ErrorCode::kUsage, "--context",
