@@ -196,18 +196,23 @@ std::string over_text(const ScoredConfigurations& scored, std::size_t n) {
   return " over " + samples_text(from_full(scored.results[n]));
 }
 
+/// A cache with a KL divergence above kUnsafeKl is left out: it changes the predictions, even where its perplexity is
+/// that of the full cache or lower.
 SmallestChoice smallest_choice(const ScoredConfigurations& scored, double loss) {
   std::optional<std::size_t> smallest, nearest;
   for (std::size_t n = 0; n < scored.configurations.size(); ++n) {
     const ComparedConfiguration& one = scored.compared[n];
-    if (!one.pareto_front) continue;
+    if (!one.pareto_front || one.loss->kl > kUnsafeKl) continue;
     const auto most = max_loss(one);
     if (!most) continue;
     if (!nearest || *most < *max_loss(scored.compared[*nearest])) nearest = n;
     const bool less = !smallest || one.loss->bytes_ratio < scored.compared[*smallest].loss->bytes_ratio;
     if (*most <= loss && less) smallest = n;
   }
-  if (!nearest) return {.loss = loss, .verdict = "cannot be said: no cache has an interval"};
+  if (!nearest)
+    return {.loss = loss,
+            .verdict = "cannot be said: no cache of the front has an interval and " +
+                       text_of("a KL divergence of at most %.3g", kUnsafeKl)};
   const std::size_t named = smallest.value_or(*nearest);
   const std::string text = described(scored.compared[named]) + over_text(scored, named);
   return {.loss = loss,

@@ -71,11 +71,33 @@ std::vector<Configuration> file_configurations(std::span<const std::string> conf
   return configurations;
 }
 
+namespace {
+
+/// Sets the names of the engines that execute the cache.
+void name_engines(Configuration& one, const EngineCache& cache) {
+  one.engines.clear();
+  for (EngineUse& use : engine_uses(cache)) one.engines.push_back(std::move(use.engine));
+}
+
+/// Names the engines of a cache above its budget, whose settings are known unless the method has a size.
+void name_engines_if_known(Configuration& one, const ModelSource& source) {
+  try {
+    name_engines(one, EngineCache(cache_choice(one, source), source.config()));
+  } catch (const Error&) {
+    one.engines.clear();
+  }
+}
+
+}  // namespace
+
 RunnableConfigurations runnable_configurations(std::vector<Configuration>& configurations, const ModelSource& source,
                                                Backend& backend, std::size_t tokens, const Engine* engine) {
   RunnableConfigurations all;
   for (const std::size_t n : budgets_in_turn(configurations)) {
-    if (!configurations[n].error.empty()) continue;
+    if (!configurations[n].error.empty()) {
+      name_engines_if_known(configurations[n], source);
+      continue;
+    }
     try {
       // A config's factors are loaded for each document, so that memory holds those of one at a time.
       std::function<Cache()> make = [one = configurations[n], &source, &backend, tokens] {
@@ -83,8 +105,7 @@ RunnableConfigurations runnable_configurations(std::vector<Configuration>& confi
       };
       (void)make();
       const EngineCache cache(cache_choice(configurations[n], source), source.config());
-      configurations[n].engines.clear();
-      for (EngineUse& use : engine_uses(cache)) configurations[n].engines.push_back(std::move(use.engine));
+      name_engines(configurations[n], cache);
       if (engine != nullptr)
         if (const std::string obstacle = engine->obstacle(cache); !obstacle.empty())
           throw Error(ErrorCode::kUnsupported, std::string(engine->name), obstacle);

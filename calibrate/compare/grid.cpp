@@ -80,6 +80,7 @@ class ConfigurationMaker {
       return;
     }
     if (share >= 1) return;
+    one.share = share;
     one.budget = min_holding(grid_.budgets, share);
     if (one.budget == 0) {
       one.budget = grid_.budgets.front();

@@ -24,6 +24,7 @@ struct Configuration {
   std::vector<std::string> engines = {};  // that execute it
   std::string error = {};                 // why the configuration has no settings
   double needs = 0;                       // if the size is the error: the smallest share of the full cache's bytes
+  double share = 0;                       // of the full cache's bytes, of a cache of one fixed size; 0: it has several
   bool calibrated = false;                // settings were chosen on a text
   std::size_t shared_bytes = 0;           // shared by all sequences, in addition to the bytes of each
   std::size_t calibration_documents = 0;  // documents of this calibration text that they were chosen on

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "calibrate/compare/choices.h"
 #include "eval/cache_quality.h"
 
 namespace kvs::inline compare {
@@ -102,6 +103,11 @@ Recommendation recommend(const ComparisonResult& comparison, const Recommendatio
                      .full_bytes = recommender.full_bytes(),
                      .unsafe = recommender.unsafe(chosen)};
   one.head.format = "kvspectrum-recommendation";
+  for (const ComparedConfiguration& other : comparison.configurations) {
+    if (other.error == kNoTimeToScore) one.unmeasured.push_back(other.label);
+    if (other.loss && other.documents < comparison.max_documents() && !other.stopped)
+      one.shortened.push_back(other.label);
+  }
   if (goal.max_share) one.max_bytes = *goal.max_share * one.full_bytes;
   if (chosen) {
     one.chosen = recommender.cache(*chosen);

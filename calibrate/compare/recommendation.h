@@ -18,9 +18,6 @@ struct RecommendationGoal {
   double max_kl = 0;                     // nats a token; without effect if max_share is set
 };
 
-/// A cache with a larger divergence (nats a token), or a smaller share of equal first choices, is one not to use.
-inline constexpr double kUnsafeKl = 0.1, kUnsafeTop1 = 0.9;
-
 /// Chooses among the scored caches of a comparison: with a maximum of bytes the cache of least divergence within it,
 /// otherwise the smallest cache within the maximum divergence. `safer` and `smaller` are the neighbours of the choice
 /// on the Pareto front. A smaller neighbour that is not to be used is only among `unsafe`, which holds the four

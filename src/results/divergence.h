@@ -11,6 +11,9 @@
 
 namespace kvs::inline results {
 
+/// Caches that change more than this are not to be used: nats a token, and the share of equal first choices.
+inline constexpr double kUnsafeKl = 0.1, kUnsafeTop1 = 0.9;
+
 /// The distribution over tokens of the KL divergence from the full cache's predictions. Means hide rare tokens whose
 /// predictions change much.
 struct DivergenceTail {

@@ -1,7 +1,9 @@
 #include "results/recommendation.h"
 
 #include <algorithm>
+#include <span>
 
+#include "core/nearest.h"
 #include "results/comparison_words.h"
 
 namespace kvs::inline results {
@@ -45,6 +47,23 @@ std::string measured_text(const Recommendation& one, std::size_t documents) {
   return text + "\n";
 }
 
+/// Returns a line of at most six labels: "  PREFIX: a, b, c and 4 more"; empty without labels.
+std::string labels_text(const std::string& prefix, const std::vector<std::string>& labels) {
+  constexpr std::size_t kShown = 6;
+  if (labels.empty()) return "";
+  const std::size_t shown = std::min(kShown, labels.size());
+  return "  " + prefix + ": " + listed(std::span(labels).first(shown)) +
+         (shown < labels.size() ? " and " + std::to_string(labels.size() - shown) + " more" : "") + "\n";
+}
+
+/// Returns a warning if the tokens are too few to know that the cache is safe.
+std::string doubt_text(const Recommendation::Cache& cache) {
+  const auto& tail = cache.loss.tail;
+  if (!tail || tail->top1_interval.first >= kUnsafeTop1) return "";
+  return "  " + std::to_string(cache.loss.tokens_scored) + " tokens are few: the interval of equal first choices " +
+         "includes shares below " + percent(kUnsafeTop1) + "; longer texts narrow it\n";
+}
+
 std::string chosen_text(const Recommendation& one) {
   if (!one.chosen)
     return "Stay at 16 bits: no cache of " + one.engine + " has a KL divergence of at most " +
@@ -70,7 +89,9 @@ std::string row_text(const std::string& role, const Recommendation::Cache& cache
 
 std::string to_text(const Recommendation& one) {
   std::string text = one.head.model.name + " in " + one.engine + " (" + one.engine_version + ")\n" + chosen_text(one);
-  if (one.chosen) text += "  " + measured_text(one, one.chosen->documents);
+  if (one.chosen) text += "  " + measured_text(one, one.chosen->documents) + doubt_text(*one.chosen);
+  text += labels_text("not measured in the time limit", one.unmeasured);
+  text += labels_text("measured on fewer documents, not candidates", one.shortened);
   text += text_of("  %-14s%-22s%9s %8s %8s %8s  %6s\n", "", "", "bytes", "KL", "99 %", "largest", "top 1");
   if (one.safer) text += row_text("next safer", *one.safer);
   if (one.chosen) text += row_text("recommended", *one.chosen);

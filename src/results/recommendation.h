@@ -36,7 +36,9 @@ struct Recommendation {
   double full_bytes = 0;                 // of the full cache at 16 bits, at `context` tokens
   std::optional<Cache> chosen = {};      // nothing: no cache is within max_kl
   std::optional<Cache> smaller = {}, safer = {};
-  std::vector<Cache> unsafe = {};       // not to be used, the largest first
+  std::vector<Cache> unsafe = {};  // not to be used, the largest first
+  /// Labels of the caches that the time limit left out, and of those that were measured on fewer documents.
+  std::vector<std::string> unmeasured = {}, shortened = {};
   std::optional<EngineUse> use = {};    // of the chosen cache
   std::vector<std::string> files = {};  // that were written, with their folder
 
@@ -46,6 +48,8 @@ struct Recommendation {
         "scored", one.scored)("max_bytes", one.max_bytes)("max_kl", one.max_kl)("full_bytes", one.full_bytes)(
         "chosen", one.chosen)("smaller", one.smaller)("safer", one.safer)("unsafe", one.unsafe)("use", one.use)(
         "files", one.files);
+    field.newer("unmeasured", one.unmeasured);
+    field.newer("shortened", one.shortened);
   }
 };
 

@@ -159,6 +159,12 @@ TEST(BestChoice, SaysThatNothingReachesABudgetWithoutBlamingTheTime) {
   EXPECT_THAT(best.verdict, HasSubstr("nothing reaches it; nearest is c with"));
 }
 
+TEST(SmallestChoice, IsNoCacheThatChangesThePredictions) {
+  // A lower perplexity than the full cache's, and a divergence above 0.1 nats a token.
+  EXPECT_FALSE(compared({{"h2o", "", false, scored({0.2, 0.2, 0.2, 0.2}, 8, 1.99)}}).smallest[0].configuration);
+  EXPECT_TRUE(compared({{"h2o", "", false, scored({0.05, 0.05, 0.05, 0.05}, 8, 1.99)}}).smallest[0].configuration);
+}
+
 TEST(SmallestChoice, NeedsAnInterval) {
   EXPECT_FALSE(compared({{"h2o", "", false, scored({0.1})}}).smallest[0].configuration);
   const SmallestChoice parts = compared({{"h2o", "", false, scored({0.1}, 8)}}).smallest[0];

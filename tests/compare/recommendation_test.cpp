@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "calibrate/compare/choices.h"
+
 namespace kvs {
 namespace {
 
@@ -105,8 +107,24 @@ TEST_F(Recommendations, SayInWordsWhatTheyCost) {
 TEST_F(Recommendations, LeaveOutWhatWasScoredOnFewerDocumentsForLackOfTime) {
   ComparisonResult comparison = comparison_of(kLlama);
   comparison.configurations[2].documents = 1;
+  comparison.configurations[3].documents = 0;
+  comparison.configurations[3].loss.reset();
+  comparison.configurations[3].error = kNoTimeToScore;
   const Recommendation one = recommend(comparison, {&engine_of("llama.cpp", ""), 64, {}, 0.02}, model_, chosen_);
   EXPECT_EQ(one.chosen->label, "q5_1");
+  EXPECT_THAT(to_text(one), AllOf(HasSubstr("\n  not measured in the time limit: q4_0\n"),
+                                  HasSubstr("\n  measured on fewer documents, not candidates: q5_0\n")));
+}
+
+TEST_F(Recommendations, SayThatFewTokensProveLittle) {
+  ComparisonResult comparison = comparison_of(kLlama);
+  DivergenceTail& tail = *comparison.configurations[2].loss->tail;
+  tail.top1_interval = {0.91, 0.95};
+  const RecommendationGoal goal{&engine_of("llama.cpp", ""), 64, {}, 0.02};
+  EXPECT_THAT(to_text(recommend(comparison, goal, model_, chosen_)), Not(HasSubstr("are few")));
+  tail.top1_interval = {0.8, 0.99};
+  EXPECT_THAT(to_text(recommend(comparison, goal, model_, chosen_)),
+              HasSubstr("62 tokens are few: the interval of equal first choices includes shares below 90.0 %"));
 }
 
 }  // namespace

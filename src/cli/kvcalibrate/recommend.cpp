@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
-#include <tuple>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "io/file.h"
 #include "io/staged_output.h"
 #include "model/model_tensors.h"
+#include "results/comparison_words.h"
 #include "run/progress.h"
 #include "run/run.h"
 
@@ -64,6 +66,7 @@ OptionTable recommend_options() {
       .list("text", "PATH",
             "text file, folder, *.jsonl with a `text` field; may repeat (default: a sample of 12,000 tokens; your own "
             "text is better)")
+      .value("tokens-file", "FILE", "instead of --text: JSONL with an array of token ids per line, such as [5, 17, 3]")
       .value("documents", "N", "maximum number of documents of N tokens", "4")
       .from(1)
       .value("budget", "SIZE", "maximum bytes: a share of the full 16-bit cache, such as 40%, or '9000B a token'")
@@ -107,18 +110,22 @@ CompareGrid grid_of(const Engine& engine, std::optional<double> share) {
   return grid;
 }
 
+/// Returns the smallest share of the full cache's bytes that the configuration takes; 1 if it is unknown.
+double smallest_share(const Configuration& one) {
+  if (one.needs > 0) return one.needs;
+  if (!one.error.empty()) return 1;
+  return one.share > 0 ? one.share : one.budget;
+}
+
 /// @throws Error kUsage naming the nearest, if no cache of the engine is within the budget
 void refuse_unreachable(const std::vector<Configuration>& configurations, const std::string& budget, double share) {
-  const Configuration* nearest = nullptr;
-  double least = 1;
-  for (const Configuration& one : configurations) {
-    const double needs = one.needs > 0 ? one.needs : one.error.empty() ? one.budget : 1;
-    if (one.error.empty() && one.budget <= share) return;
-    if (needs < least) std::tie(nearest, least) = std::pair(&one, needs);
-  }
+  const auto nearest = std::ranges::min_element(configurations, {}, smallest_share);
+  if (nearest != configurations.end() && nearest->error.empty() && smallest_share(*nearest) <= share) return;
   throw Error(ErrorCode::kUsage, "--budget",
               "found " + budget + ", which no cache of the engine reaches" +
-                  (nearest == nullptr ? "" : "; the nearest is " + nearest->label));
+                  (nearest == configurations.end() ? ""
+                                                   : "; the nearest is " + nearest->label +
+                                                         text_of(" with %.3g %%", 100 * smallest_share(*nearest))));
 }
 
 CompareInput input_of(const Run& run, const RecommendationGoal& goal) {
@@ -154,12 +161,27 @@ void write_preset(const Run& run, const RecommendFiles& files, const EngineUse& 
   staged.commit(true);
 }
 
-/// Writes the sample text. Returns the text to read without --text.
-std::string default_text(const Options& options, const RecommendFiles& files) {
-  if (options.has("text")) return "";
-  write_file_atomically(files.sample(), embedded::sample_text, true);
-  return files.sample().string();
-}
+/// The sample text as a file, which a run that is refused or fails removes.
+class SampleText {
+ public:
+  SampleText(const Options& options, const RecommendFiles& files) {
+    if (options.has("text") || options.has("tokens-file")) return;
+    path_ = files.sample();
+    write_file_atomically(path_, embedded::sample_text, true);
+  }
+  SampleText(const SampleText&) = delete;
+  SampleText& operator=(const SampleText&) = delete;
+  ~SampleText() {
+    std::error_code ignored;
+    if (!path_.empty() && std::uncaught_exceptions() > exceptions_) std::filesystem::remove(path_, ignored);
+  }
+  /// Returns the text to read without --text.
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_ = {};
+  int exceptions_ = std::uncaught_exceptions();
+};
 
 RecommendationGoal goal_of(const Run& run) {
   const Options& options = run.options();
@@ -207,12 +229,9 @@ void run_recommend(const Options& options) {
 
   run.open_model();
   const RecommendationGoal goal = goal_of(run);
-  run.read_texts({}, {.tokens_file = "",
-                      .window = "context",
-                      .stride = "",
-                      .windows = "",
-                      .default_text = default_text(options, files),
-                      .shorten = true});
+  const SampleText sample(options, files);
+  run.read_texts({},
+                 {.window = "context", .stride = "", .windows = "", .default_text = sample.path(), .shorten = true});
   CompareInput input = input_of(run, goal);
   std::optional<TaskInput> task;
   if (options.has("task")) task.emplace(run);
