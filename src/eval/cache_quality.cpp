@@ -42,17 +42,19 @@ std::pair<double, double> wilson_interval(double share, double tokens) {
   return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
 }
 
-/// Returns the 95 % interval of the share of equal first choices: Student's t over documents of equal length.
+/// Returns the 95 % interval of the share of equal first choices: Student's t over documents of equal length, and at
+/// least Wilson's interval over tokens, because a few documents may have equal shares by chance.
 std::pair<double, double> top1_interval(const FullReference& full) {
   const auto tokens = static_cast<double>(full.divergence.tokens);
   const auto documents = full.agreed_per_document.size();
-  if (documents < 2) return wilson_interval(static_cast<double>(full.divergence.agreed) / tokens, tokens);
+  const auto [low, high] = wilson_interval(static_cast<double>(full.divergence.agreed) / tokens, tokens);
+  if (documents < 2) return {low, high};
   std::vector<double> shares;
   for (const double agreed : full.agreed_per_document)
     shares.push_back(agreed * static_cast<double>(documents) / tokens);
   const PairedMean mean = paired_mean(shares);
   const double half = half_width(documents, 0.95) * mean.error;
-  return {std::max(0.0, mean.mean - half), std::min(1.0, mean.mean + half)};
+  return {std::max(0.0, std::min(low, mean.mean - half)), std::min(1.0, std::max(high, mean.mean + half))};
 }
 
 std::vector<DivergenceCurves::Bin> histogram_of(const QuantileSketch& sketch) {
@@ -89,9 +91,11 @@ DivergenceCurves divergence_curves(const Evaluation& evaluation, std::size_t win
 DivergenceTail divergence_tail(const FullReference& full) {
   const Divergence& found = full.divergence;
   const LargestDivergence& largest = found.largest;
-  return {.median = found.kls.quantile(0.5),
-          .p99 = found.kls.quantile(0.99),
-          .p999 = found.kls.quantile(0.999),
+  // The sketch rounds: without the bound, a quantile could exceed the largest value.
+  const auto quantile = [&](double share) { return std::min(found.kls.quantile(share), std::max(largest.kl, 0.0)); };
+  return {.median = quantile(0.5),
+          .p99 = quantile(0.99),
+          .p999 = quantile(0.999),
           .largest = {largest.kl, largest.document, largest.position, largest.token},
           .change_mean = found.changes / static_cast<double>(found.tokens),
           .change_p95 = found.change.quantile(0.95),
