@@ -1,15 +1,14 @@
 #include <fstream>
 #include <iostream>
 
-#include "calibrate/config/config.h"
-#include "calibrate/elitekv/caches.h"
+#include "calibrate/cache_choice.h"
 #include "core/error.h"
 #include "eval/cached_run.h"
 #include "io/file.h"
 #include "io/json.h"
 
-// print_logits MODEL CONFIG TOKENS OUT: writes the logits of a JSON array of ids, with the cache of an elitekv config,
-// as f32 [tokens, vocabulary] into OUT.
+// print_logits MODEL CONFIG TOKENS OUT: writes the logits of a JSON array of ids, with the cache of a config of any
+// method, as f32 [tokens, vocabulary] into OUT.
 int main(int argc, char** argv) try {
   using namespace kvs;
   if (argc != 5) throw Error(ErrorCode::kUsage, "print_logits", "expected MODEL CONFIG TOKENS OUT");
@@ -18,9 +17,7 @@ int main(int argc, char** argv) try {
   const auto backend = make_backend("cpu", DType::kF32);
   const Model model(*source, *backend);
   Decoder decoder(model);
-  const EliteCaches caches(*backend, model.config(), load_elite_config(read_config(argv[2]), argv[2], *source),
-                           tokens.size());
-  Cache cache = caches.make();
+  Cache cache = cache_maker(cache_of_config(argv[2], *source), *backend, model.config(), tokens.size())();
   std::ofstream out(argv[4], std::ios::binary);
   run_cached(decoder, cache, tokens, {}, [&](const ResidualStream& pass, std::size_t) {
     for (std::size_t row = 0; row < pass.tokens(); ++row) {

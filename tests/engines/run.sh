@@ -10,5 +10,6 @@ if [[ -z ${KVS_MODEL:-} ]]; then
   echo "skipped: KVS_MODEL is not set (the path that scripts/fetch_model.sh prints)"
   exit 77
 fi
+export LLAMA_CPP_LIB_PATH=$folder/llama.cpp/build/bin
 export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PYTHONDONTWRITEBYTECODE=1
 exec "$venv/bin/python" "$(dirname "$0")/$3" "$4" "$folder"
