@@ -102,6 +102,7 @@ void add_heads(const PowerTable& table, std::size_t layer, bool before, draw::Pa
 
 constexpr std::size_t kPagePanels = 240;
 constexpr double kHeadWidth = 104, kHeadHeight = 54;
+constexpr double kMinPage = 480;  // width of a page of few panels; the height is half of it, room for the name of y
 
 std::size_t layers_per_page(std::size_t heads) noexcept { return std::max<std::size_t>(1, kPagePanels / heads); }
 
@@ -162,10 +163,11 @@ draw::Panel head_panel(const SpectrumView& view, std::size_t layer, std::size_t 
 draw::Chart heads_page(const SpectrumView& view, std::size_t first, std::size_t last, const Decades& decades) {
   const PowerTable& table = view.spectrum.table(*view.spectrum.states.begin(), view.with_sinks);
   const std::size_t heads = table.most_heads(), layers = last - first,
-                    rows = (layers + groups_of(layers, heads) - 1) / groups_of(layers, heads);
+                    rows = (layers + groups_of(layers, heads) - 1) / groups_of(layers, heads),
+                    columns = heads * ((layers + rows - 1) / rows);
   draw::Chart chart{.heading = "Power by layer and head: " + subject_of(view),
-                    .plot_width = kHeadWidth,
-                    .plot_height = kHeadHeight,
+                    .plot_width = std::max(kHeadWidth, kMinPage / static_cast<double>(columns)),
+                    .plot_height = std::max(kHeadHeight, kMinPage / 2 / static_cast<double>(rows)),
                     .dense = true,
                     .group = heads};
   const draw::Side x = head_bin_side(view), y = head_power_side(decades);

@@ -23,6 +23,18 @@ void refuse_method(const CacheChoice& choice, const ModelConfig& model) {
   refuse_obstacle(obstacle_of(*choice.method, model), choice.method->name, model);
 }
 
+/// Refuses a cache that drops or codes tokens, for a text in which the model's index chooses the tokens that are read.
+void refuse_index(Cache& cache, const std::string& name, const ModelConfig& model, std::size_t tokens) {
+  for (const std::size_t layer : model.cached_layers()) {
+    const std::size_t chosen = model.layer[layer].attention.latent.index.chosen;
+    if (chosen > 0 && tokens > chosen && !cache.layer(layer).holds_every_token())
+      throw Error(ErrorCode::kUnsupported, name,
+                  "found a text of " + std::to_string(tokens) + " tokens, expected at most " + std::to_string(chosen) +
+                      " (index_topk): in a longer text the model's index chooses the tokens that are read, among those "
+                      "of the full cache");
+  }
+}
+
 }  // namespace
 
 bool CacheChoice::has_kv_type() const {
@@ -88,9 +100,20 @@ std::size_t cache_positions(const CacheChoice& choice, const ModelConfig& model,
 
 std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const ModelConfig& model, std::size_t tokens) {
   refuse_method(choice, model);
-  if (!choice.loaded) return [choice = std::move(choice), &model] { return make(choice, model); };
-  Parameters parameters(choice.parameters, cache_shape(model));
-  return choice.loaded->caches(backend, model, parameters, tokens);
+  const std::string name = choice.name();
+  std::function<Cache()> maker;
+  if (choice.loaded) {
+    Parameters parameters(choice.parameters, cache_shape(model));
+    maker = choice.loaded->caches(backend, model, parameters, tokens);
+  } else {
+    maker = [choice = std::move(choice), &model] { return make(choice, model); };
+  }
+  if (!model.has_index()) return maker;
+  return [maker = std::move(maker), name, &model, tokens] {
+    Cache cache = maker();
+    refuse_index(cache, name, model, tokens);
+    return cache;
+  };
 }
 
 }  // namespace kvs::inline calibrate

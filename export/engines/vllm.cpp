@@ -29,6 +29,8 @@ bool is_plain(const std::string& type) { return type == "none" || type == "f16" 
 std::string obstacle_of_vllm(const EngineCache& cache) {
   if (std::string found = only_full(cache); !found.empty()) return found;
   const std::string coded = coded_type(cache);
+  if (cache.model.has_latents() && !is_plain(coded) && coded != "fp8")
+    return "found " + coded + " and latent attention, expected fp8: the other types hold keys and values of heads";
   for (const auto& [k, v] : cache.types()) {
     if (k != v) return "found " + k + " keys and " + v + " values, expected one type for both";
     if (k != "none" && k != coded) return "found " + coded + " and " + k + " in layers, expected one type and 16 bits";

@@ -45,12 +45,12 @@ std::string tenth_finding(const SpectrumResult& result) {
 Markup spectrum_figures(const SpectrumResult& result, const std::string& number) {
   Markup figures;
   if (const auto power = power_of(result); !power.empty())
-    figures += figure(
-        page_drawings(power_chart("", result.layers, power, "frequency bin"), "power-" + number),
-        "Power along the token axis by layer, the first layer strongest: " + shown_count(result.documents) +
-            " documents of " + shown_count(result.tokens) + " tokens, " + (result.transform == "dct" ? "DCT" : "DFT") +
-            ". Neighbouring bins are averaged over a twelfth of an octave; DC is left out.",
-        result.command);
+    figures += figure(page_drawings(power_chart("", result.layers, power, "frequency bin"), "power-" + number),
+                      "Power along the token axis, one line for each layer: " + shown_count(result.documents) +
+                          " documents of " + shown_count(result.tokens) + " tokens, " +
+                          (result.transform == "dct" ? "DCT" : "DFT") +
+                          ". Neighbouring bins are averaged over a twelfth of an octave; DC is left out.",
+                      result.command);
   if (const draw::Chart chunks = energy_chunks_chart("", result); !chunks.panels.empty())
     figures += figure(page_drawings(chunks, "chunks-" + number),
                       "Share of each layer's energy in FAEDKV's chunks of the spectrum.", result.command);

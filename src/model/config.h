@@ -234,6 +234,10 @@ struct ModelConfig {
   bool has_latents() const noexcept {
     return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.is_latent(); });
   }
+  /// Returns true if in some layer an index chooses the tokens that a query reads.
+  bool has_index() const noexcept {
+    return std::ranges::any_of(layer, [](const LayerConfig& each) { return each.attention.latent.index.chosen > 0; });
+  }
   /// Returns true if some layer has a recurrent block.
   bool has_recurrence() const noexcept { return std::ranges::any_of(layer, &LayerConfig::has_recurrence); }
   /// Values of the states of all recurrent blocks, for a text of any length.
@@ -303,10 +307,10 @@ struct ModelConfig {
   }
 };
 
-/// "3 of 36 layers rotate no channel".
+/// "3 of 36 attention layers rotate no channel".
 inline std::string unrotated_text(const ModelConfig& model) {
-  return std::to_string(model.unrotated_layers()) + " of " + std::to_string(model.layers()) +
-         " layers rotate no channel";
+  return std::to_string(model.unrotated_layers()) + " of " + std::to_string(model.attention_layers().size()) +
+         " attention layers rotate no channel";
 }
 
 }  // namespace kvs::inline model

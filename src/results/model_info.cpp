@@ -21,6 +21,8 @@ std::string count_text(double count) {
     text << count / 1e9 << " G";
   } else if (count >= 1e6) {
     text << count / 1e6 << " M";
+  } else if (count >= 1e4) {
+    text << count / 1e3 << " k";
   } else {
     text << count;
   }
@@ -43,12 +45,19 @@ void write_files(std::ostream& out, const ModelInfo& info) {
   out << '\n';
 }
 
+/// Writes the kinds of layers, unless all layers have ordinary attention.
+void write_kinds(std::ostream& out, const std::vector<ModelInfo::Geometry::Kind>& kinds) {
+  if (kinds.size() == 1 && kinds.front().what == "attention") return;
+  for (const ModelInfo::Geometry::Kind& kind : kinds)
+    label(out, "") << kind.layers << (kind.layers == 1 ? " layer: " : " layers: ") << kind.what << '\n';
+}
+
 void write_geometry(std::ostream& out, const ModelInfo::Geometry& geometry) {
-  label(out, "geometry") << geometry.layers << " layers, d_model " << geometry.d_model << ", d_ff "
-                         << geometry.d_ff.text() << ", " << geometry.query_heads.text() << " query and "
-                         << geometry.kv_heads.text() << " KV heads of " << geometry.head_dim.text() << " channels\n";
-  if (geometry.layers_without_cache)
-    label(out, "") << geometry.layers_without_cache->size() << " layers have no KV cache of their own\n";
+  label(out, "geometry") << geometry.layers << (geometry.layers == 1 ? " layer" : " layers") << ", d_model "
+                         << geometry.d_model << ", d_ff " << geometry.d_ff.text() << ", " << geometry.query_heads.text()
+                         << " query and " << geometry.kv_heads.text() << " KV heads of " << geometry.head_dim.text()
+                         << " channels\n";
+  write_kinds(out, geometry.kinds);
   if (geometry.latent)
     label(out, "") << "latent attention: all heads read one row, a latent of " << geometry.latent->rank
                    << " channels and a shared key of " << geometry.latent->shared_key << '\n';
@@ -65,18 +74,30 @@ void write_experts(std::ostream& out, const ModelInfo& info) {
       << count_text(static_cast<double>(experts.active_parameters)) << " active parameters\n";
 }
 
+/// Returns the number of layers with attention.
+std::size_t attention_layers(const ModelInfo::Geometry& geometry) {
+  std::size_t layers = 0;
+  for (const ModelInfo::Geometry::Kind& kind : geometry.kinds)
+    if (kind.what.find("attention") != std::string::npos) layers += kind.layers;
+  return layers;
+}
+
 void write_rope(std::ostream& out, const ModelInfo& info) {
   for (const ModelInfo::Rope& kind : info.rope) {
     label(out, "RoPE") << kind.type << ", base " << kind.base << ", ";
-    if (info.rope.size() > 1) out << kind.layers << " layers, ";
+    if (kind.layers < attention_layers(info.geometry)) out << "in " << kind.layers << " layers, ";
     const LayerSizes& head_dim = info.geometry.head_dim;
     if (head_dim.is_list())
       out << "rotation of " << kind.rotary_dim << " channels, ";
     else if (LayerSizes(kind.rotary_dim) != head_dim)
       out << kind.rotary_dim << " of " << head_dim.text() << " channels, ";
-    out << kind.chunks << " chunks with wavelengths of " << kind.shortest_wavelength << " to "
-        << kind.longest_wavelength << " tokens\n";
-    label(out, "") << kind.chunks_below_one_turn << " chunks turn less than once in the context\n";
+    if (const std::size_t all = kind.rotary_dim / 2; kind.chunks < all)
+      out << kind.chunks << " of " << all << " chunks turn, with wavelengths of ";
+    else
+      out << kind.chunks << " chunks with wavelengths of ";
+    out << kind.shortest_wavelength << " to " << kind.longest_wavelength << " tokens\n";
+    label(out, "") << kind.chunks_below_one_turn << (kind.chunks_below_one_turn == 1 ? " chunk turns" : " chunks turn")
+                   << " less than once in the context\n";
   }
 }
 
@@ -103,13 +124,15 @@ void write_cache(std::ostream& out, const ModelInfo::KvCache& cache) {
                          << " in f16 and bf16\n";
   label(out, "") << "in f16 " << bytes_text(cache.bytes_per_1024_tokens.f16) << " per 1,024 tokens, "
                  << bytes_text(cache.bytes_at_context_f16) << " for the whole context";
-  if (cache.windowed_layers != 0) out << " (" << cache.windowed_layers << " layers read a sliding window or a chunk)";
+  if (cache.windowed_layers != 0)
+    out << " (windows and chunks bound " << cache.windowed_layers
+        << (cache.windowed_layers == 1 ? " layer)" : " layers)");
   out << '\n';
 }
 
 void write_recurrent_states(std::ostream& out, const ModelInfo::RecurrentStates& states) {
-  label(out, "states") << states.layers << " recurrent layers hold " << bytes_text(states.bytes)
-                       << " in f32, however long the text; no method changes them\n";
+  label(out, "states") << states.layers << (states.layers == 1 ? " recurrent layer holds " : " recurrent layers hold ")
+                       << bytes_text(states.bytes) << " in f32, however long the text; no method changes them\n";
 }
 
 void write_memory(std::ostream& out, const ModelInfo::Memory& memory) {

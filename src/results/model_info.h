@@ -31,7 +31,14 @@ struct ModelInfo {
   struct Geometry {
     std::size_t layers = 0, d_model = 0;
     LayerSizes d_ff = {}, query_heads = {}, kv_heads = {}, head_dim = {};  // heads: of the layers with a KV cache
-    std::optional<std::vector<std::size_t>> layers_without_cache = {};     // absent: every layer has a KV cache
+    /// The layers that mix tokens in the same way: "attention in a window of 512 tokens".
+    struct Kind {
+      std::string what = {};
+      std::size_t layers = 0;
+      static void fields(auto& of, auto&& field) { field("what", of.what)("layers", of.layers); }
+    };
+    std::vector<Kind> kinds = {};
+    std::optional<std::vector<std::size_t>> layers_without_cache = {};  // absent: every layer has a KV cache
     std::size_t vocabulary = 0;
     bool tied_head = false;
     std::size_t context = 0;
@@ -44,6 +51,7 @@ struct ModelInfo {
     static void fields(auto& of, auto&& field) {
       field("layers", of.layers)("d_model", of.d_model)("d_ff", of.d_ff)("query_heads", of.query_heads)(
           "kv_heads", of.kv_heads)("head_dim", of.head_dim);
+      field.newer("kinds", of.kinds);
       field.absent_or("layers_without_cache", of.layers_without_cache);
       field.absent_or("latent", of.latent);
       field("vocabulary", of.vocabulary)("tied_head", of.tied_head)("context", of.context);

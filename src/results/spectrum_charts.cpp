@@ -32,7 +32,11 @@ Decades shared_decades(const std::vector<StatePower>& states, const StatePower& 
 draw::ColourBar depth_bar(const std::vector<std::size_t>& layers) {
   draw::ColourBar bar{draw::Colour::Scale::kOrder, "layer", {}};
   const auto first = static_cast<double>(layers.front());
-  const Axis axis(first, std::max(static_cast<double>(layers.back()), first + 1));
+  if (layers.size() == 1) {
+    bar.ticks.push_back({0, draw::plain_label(first)});
+    return bar;
+  }
+  const Axis axis(first, static_cast<double>(layers.back()));
   const std::size_t most = std::clamp<std::size_t>(layers.back() - layers.front(), 1, 6);
   for (auto& [value, label] : axis.ticks(most, draw::plain_label)) bar.ticks.push_back({axis.place(value), label});
   return bar;
@@ -148,7 +152,7 @@ draw::Chart power_chart(const std::string& heading, const std::vector<std::size_
         .title = state.title,
         .description = "Power of " + state.title +
                        " by frequency along the token axis, one curve for each layer, "
-                       "the first one strongest; both axes are logarithmic.",
+                       "the colours follow the layers; both axes are logarithmic.",
         .x = bin_side(bin_name, std::max(state.last, state.bins.empty() ? 1 : state.bins.back()), !state.dc.empty()),
         .y = power_side(shared_decades(states, state)),
         .bar = depth_bar(layers)};
@@ -171,7 +175,7 @@ draw::Chart power_chart(const std::string& heading, const std::vector<std::size_
 draw::Chart energy_share_chart(const std::string& heading, const SpectrumResult& result) {
   draw::Chart chart{.heading = heading,
                     .panels = {},
-                    .plot_width = std::clamp(11.0 * static_cast<double>(result.layers.size()), 160.0, 460.0)};
+                    .plot_width = std::clamp(11.0 * static_cast<double>(result.layers.size()), 240.0, 460.0)};
   std::size_t states = 0, heads = 0;
   for (const StateKind state : kStateKinds) {
     if (!result.states[state]) continue;

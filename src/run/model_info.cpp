@@ -1,6 +1,7 @@
 #include "run/model_info.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <numbers>
@@ -74,6 +75,27 @@ LayerSizes widths_of(const ModelConfig& config) {
   return equal ? LayerSizes(config.d_ff()) : LayerSizes(std::move(widths));
 }
 
+std::string attention_text(const ModelConfig& config, const AttentionConfig& attention) {
+  std::string text = attention.is_latent() ? "latent attention" : "attention";
+  if (attention.chunk > 0)
+    text += " in chunks of " + std::to_string(attention.chunk) + " tokens";
+  else if (attention.window > 0)
+    text += " in a window of " + std::to_string(attention.window) + " tokens";
+  if (!config.ropes.empty() && config.ropes[attention.rope].scaling.type == RopeScaling::Type::kNone)
+    text += " without RoPE";
+  if (attention.kv_layer) text += " to another layer's rows";
+  return text;
+}
+
+/// Names the blocks of a layer that mix tokens: "attention in a window of 512 tokens and Mamba-2".
+std::string layer_text(const ModelConfig& config, std::size_t index) {
+  constexpr std::array<std::string_view, 4> kRecurrences{"", "Gated DeltaNet", "Mamba-2", "short convolution"};
+  const LayerConfig& layer = config.layer[index];
+  const std::string recurrence(kRecurrences[static_cast<std::size_t>(layer.recurrence.kind)]);
+  if (!layer.has_attention()) return recurrence.empty() ? "feed-forward block alone" : recurrence;
+  return attention_text(config, layer.attention) + (recurrence.empty() ? "" : " and " + recurrence);
+}
+
 ModelInfo::Geometry geometry_of(const ModelConfig& config) {
   ModelInfo::Geometry geometry{.layers = config.layers(),
                                .d_model = config.d_model,
@@ -84,6 +106,14 @@ ModelInfo::Geometry geometry_of(const ModelConfig& config) {
                                .vocabulary = config.vocabulary,
                                .tied_head = config.tied_head,
                                .context = config.context};
+  for (std::size_t layer = 0; layer < config.layers(); ++layer) {
+    const std::string what = layer_text(config, layer);
+    const auto same = std::ranges::find(geometry.kinds, what, &ModelInfo::Geometry::Kind::what);
+    if (same == geometry.kinds.end())
+      geometry.kinds.push_back({what, 1});
+    else
+      ++same->layers;
+  }
   if (const auto without = config.layers_without_cache(); !without.empty()) geometry.layers_without_cache = without;
   if (const AttentionConfig& attention = config.first_attention(); attention.is_latent())
     geometry.latent = {attention.latent.rank, attention.shared_key_dim()};
@@ -117,7 +147,7 @@ std::vector<ModelInfo::Rope> ropes_of(const ModelConfig& config, std::size_t win
   std::vector<ModelInfo::Rope> kinds;
   for (std::size_t kind = 0; kind < config.ropes.size(); ++kind) {
     const RopeParameters& rope = config.ropes[kind];
-    if (rope.chunks() == 0 || rope.scaling.type == RopeScaling::Type::kNone) continue;
+    if (layers[kind] == 0 || rope.chunks() == 0 || rope.scaling.type == RopeScaling::Type::kNone) continue;
     RopeAngles angles = rope_angles(rope, window);
     std::erase(angles.frequencies, 0);  // `proportional`: chunks that do not turn
     const auto [lowest, highest] = std::ranges::minmax(angles.frequencies);
@@ -166,20 +196,30 @@ ModelInfo::Tokenizer tokenizer_of(const ModelSource& source) {
   }
 }
 
+/// Returns the index of the first layer that has one.
+const TokenIndexConfig& index_of(const ModelConfig& config) {
+  const auto layer = std::ranges::find_if(
+      config.layer, [](const LayerConfig& each) { return each.attention.latent.index.chosen > 0; });
+  return layer->attention.latent.index;
+}
+
 std::vector<std::string> notes_of(const ModelSource& source) {
   std::vector<std::string> notes = source.notes();
-  if (source.config().unrotated_layers() > 0) notes.push_back(unrotated_text(source.config()));
+  const ModelConfig& config = source.config();
+  if (config.unrotated_layers() > 0) notes.push_back(unrotated_text(config));
+  if (config.has_index())
+    notes.push_back(
+        "texts of more than " + std::to_string(index_of(config).chosen) +
+        " tokens (index_topk) take the full cache alone: an index chooses the tokens that are read; its keys "
+        "are not counted in the KV cache");
   return notes;
 }
 
 ModelInfo::KvCache cache_of(const ModelConfig& config) {
-  const std::size_t values = config.cache_values_per_token();
-  const auto of_tokens = [&](std::size_t tokens) {
-    return ModelInfo::BytesByType{4 * values * tokens, 2 * values * tokens, 2 * values * tokens};
-  };
-  ModelInfo::KvCache cache{.reals_per_token = values,
-                           .bytes_per_token = of_tokens(1),
-                           .bytes_per_1024_tokens = of_tokens(1024),
+  const auto bytes_of = [](std::size_t values) { return ModelInfo::BytesByType{4 * values, 2 * values, 2 * values}; };
+  ModelInfo::KvCache cache{.reals_per_token = config.cache_values_per_token(),
+                           .bytes_per_token = bytes_of(config.cache_values_per_token()),
+                           .bytes_per_1024_tokens = bytes_of(config.cache_values(1024)),
                            .bytes_at_context_f16 = 2 * config.cache_values(config.context)};
   for (const std::size_t layer : config.cached_layers()) cache.windowed_layers += config.window(layer) != 0 ? 1 : 0;
   return cache;
@@ -233,28 +273,36 @@ std::vector<ModelInfo::MethodRow> method_rows(const ModelConfig& config) {
   return rows;
 }
 
-/// Returns the storage types of an engine that it executes for the model.
-std::vector<std::string> executed_types(const Engine& engine, const ModelConfig& config) {
-  std::vector<std::string> types;
-  for (const std::string_view type : engine.types) {
-    Json settings = kv_type_settings(type);
-    settings.update(settings_of(engine));
-    try {
-      const CacheChoice choice{.method = &kFullMethod, .parameters = {{settings, "", ErrorCode::kUnsupported}}};
-      if (engine.obstacle(EngineCache(choice, config)).empty()) types.emplace_back(type);
-    } catch (const Error& error) {  // such as a head_dim that is no multiple of the type's blocks
-      if (error.code() != ErrorCode::kUnsupported) throw;
-    }
+/// Returns why an engine does not execute a storage type for the model; empty if it does.
+std::string type_obstacle(const Engine& engine, std::string_view type, const ModelConfig& config) {
+  Json settings = kv_type_settings(type);
+  settings.update(settings_of(engine));
+  try {
+    const CacheChoice choice{.method = &kFullMethod, .parameters = {{settings, "", ErrorCode::kUnsupported}}};
+    return engine.obstacle(EngineCache(choice, config));
+  } catch (const Error& error) {  // such as a head_dim that is no multiple of the type's blocks
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    return error.what();
   }
-  return types;
+}
+
+/// Sets the storage types of an engine that it executes for the model; if there are none, the reason.
+void add_types(const Engine& engine, const ModelConfig& config, ModelInfo::EngineRow& row) {
+  std::string reason;
+  for (const std::string_view type : engine.types) {
+    const std::string obstacle = type_obstacle(engine, type, config);
+    if (obstacle.empty()) row.types.emplace_back(type);
+    if (reason.empty()) reason = obstacle;
+  }
+  if (row.types.empty() && !reason.empty()) row.reason = reason;
 }
 
 std::vector<ModelInfo::EngineRow> engine_rows(const ModelConfig& config) {
   std::vector<ModelInfo::EngineRow> rows;
   for (const Engine* const engine : all_engines()) {
-    ModelInfo::EngineRow& row =
-        rows.emplace_back(ModelInfo::EngineRow{std::string(engine->name), std::string(engine->version),
-                                               std::string(engine->summary), executed_types(*engine, config)});
+    ModelInfo::EngineRow& row = rows.emplace_back(
+        ModelInfo::EngineRow{std::string(engine->name), std::string(engine->version), std::string(engine->summary)});
+    add_types(*engine, config, row);
     const std::string obstacle = engine->obstacle(EngineCache(full_choice(), config));
     row.methods = engine->runs_methods && obstacle.empty();
     if (!obstacle.empty()) row.reason = obstacle;
