@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/nearest.h"
 #include "export/report/comparison.h"
 #include "export/report/markup.h"
 #include "export/report/pareto.h"
@@ -92,12 +93,6 @@ std::string state_of(const ComparedConfiguration& one) {
   return (one.calibrated ? "calibrated" : "") + std::string(one.calibrated && !fate.empty() ? ", " : "") + fate;
 }
 
-std::string listed_engines(const std::vector<std::string>& engines) {
-  std::string words;
-  for (const std::string& engine : engines) words += (words.empty() ? "" : ", ") + engine;
-  return words;
-}
-
 Cell quantile_cell(const ComparedConfiguration& one, double DivergenceTail::*quantile) {
   return one.loss && one.loss->tail ? number_cell(*one.loss->tail.*quantile) : Cell::missing();
 }
@@ -125,18 +120,17 @@ Markup configurations_table(const std::string& caption, const ComparedList& conf
                         {"Settings", false}});
   for (const ComparedConfiguration* const compared : configurations) {
     const ComparedConfiguration& one = *compared;
-    table.row(
-        {one.label, budget_cell(one), held_cell(one), loss_cell(one), loss_interval(one),
-         one.loss ? number_cell(one.loss->kl) : Cell::missing(), quantile_cell(one, &DivergenceTail::p99),
-         quantile_cell(one, &DivergenceTail::p999), times_best(one),
-         one.loss ? share_cell(one.loss->top1) : Cell::missing(),
-         one.retrieval ? share_cell(one.retrieval->accuracy) : Cell::missing(),
-         one.retrieval ? number_cell(one.retrieval->log_likelihood) : Cell::missing(),
-         cell_of(speed_of(one, speeds), [](double speed) { return shown(speed); }), count_cell(one.documents),
-         words_or_dash(listed_engines(one.engines)), words_or_dash(state_of(one)), words_or_dash(settings_of(one))},
-        one.pareto_front ? "front-row"
-        : one.stopped    ? "stopped"
-                         : "");
+    table.row({one.label, budget_cell(one), held_cell(one), loss_cell(one), loss_interval(one),
+               one.loss ? number_cell(one.loss->kl) : Cell::missing(), quantile_cell(one, &DivergenceTail::p99),
+               quantile_cell(one, &DivergenceTail::p999), times_best(one),
+               one.loss ? share_cell(one.loss->top1) : Cell::missing(),
+               one.retrieval ? share_cell(one.retrieval->accuracy) : Cell::missing(),
+               one.retrieval ? number_cell(one.retrieval->log_likelihood) : Cell::missing(),
+               cell_of(speed_of(one, speeds), [](double speed) { return shown(speed); }), count_cell(one.documents),
+               words_or_dash(listed(one.engines)), words_or_dash(state_of(one)), words_or_dash(settings_of(one))},
+              one.pareto_front ? "front-row"
+              : one.stopped    ? "stopped"
+                               : "");
   }
   return table.markup();
 }
@@ -156,11 +150,15 @@ Markup configurations_tables(const ComparisonResult& result, const std::optional
   const auto groups = alike(result);
   for (const auto& configurations : groups) {
     const std::size_t scored = configurations.front()->documents;
-    const std::string caption = scored == 0 ? "Not scored"
-                                : &configurations == &groups.front()
-                                    ? "Caches scored on " + documents_of(result, scored)
-                                    : fewer_caption(configurations);
-    tables += configurations_table(caption, configurations, speeds);
+    if (scored == 0) {
+      tables += folded(counted(configurations.size(), "cache") + " not scored",
+                       configurations_table("Not scored", configurations, speeds));
+      continue;
+    }
+    tables +=
+        configurations_table(&configurations == &groups.front() ? "Caches scored on " + documents_of(result, scored)
+                                                                : fewer_caption(configurations),
+                             configurations, speeds);
   }
   return tables;
 }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <tuple>
+#include <utility>
 
+#include "core/nearest.h"
 #include "results/comparison_words.h"
 
 namespace kvs::inline results {
@@ -12,9 +15,9 @@ namespace {
 /// Formats the start of a line: "  q8_0                              ".
 std::string label_text(const std::string& label) { return text_of("  %-34s", label.c_str()); }
 
+/// @param one  with scores
 std::string configuration_line(const ComparedConfiguration& one) {
   std::string text = label_text(one.label);
-  if (!one.loss) return text + one.error.value_or("") + '\n';
   const auto& [bytes_ratio, tokens, ppl, nll, kl, top1, ratio, tail] = *one.loss;
   text += text_of("%6.1f %%  %9s %8.4f %8s  %5.1f %%", 100 * bytes_ratio, times_text(ratio).c_str(), kl,
                   tail ? number_text("%.4f", tail->p99).c_str() : "", 100 * top1);
@@ -28,8 +31,41 @@ std::string configuration_line(const ComparedConfiguration& one) {
   }
   if (one.pareto_front) text += "  front";
   if (one.stopped) text += "  stopped";
-  for (std::size_t n = 0; n < one.engines.size(); ++n) text += (n == 0 ? "  " : ", ") + one.engines[n];
-  return text + '\n';
+  return text + (one.engines.empty() ? "" : "  " + listed(one.engines)) + '\n';
+}
+
+/// Formats "  REASON: a, b, c" in lines of at most 110 characters.
+std::string reason_text(const std::string& reason, const std::vector<std::string>& labels) {
+  constexpr std::size_t kWidth = 110;
+  std::string text, line = "  " + reason + ": ";
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    const std::string label = labels[n] + (n + 1 < labels.size() ? "," : "");
+    if (line.size() + 1 + label.size() > kWidth) {
+      text += line + '\n';
+      line = "   ";
+    }
+    line += (line.back() == ' ' ? "" : " ") + label;
+  }
+  return text + line + '\n';
+}
+
+/// Formats the configurations of a budget: the scored ones, then those without scores by reason.
+std::string budget_text(std::span<const ComparedConfiguration* const> configurations) {
+  std::string text;
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const ComparedConfiguration* one : configurations) {
+    if (one->loss) {
+      text += configuration_line(*one);
+      continue;
+    }
+    const std::string reason = one->error.value_or("");
+    const auto same = std::ranges::find(reasons, reason, [](const auto& listed) { return listed.first; });
+    (same == reasons.end() ? reasons.emplace_back(reason, std::vector<std::string>()) : *same)
+        .second.push_back(one->label);
+  }
+  for (const auto& [reason, labels] : reasons)
+    text += labels.size() == 1 ? label_text(labels.front()) + reason + '\n' : reason_text(reason, labels);
+  return text;
 }
 
 /// Formats the configurations, ordered by budget, documents and divergence.
@@ -42,11 +78,11 @@ std::string configurations_text(const ComparisonResult& result) {
   std::string text = text_of("  %-34s%8s  %9s %8s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "99 %",
                              "top 1", "95 % of the ratio", "doc", "KL × best's (95 %), engines");
   text += text_of("bytes of documents of %zu tokens\n", result.tokens);
-  double budget = 0;
-  for (const ComparedConfiguration* one : order) {
-    if (one->budget != budget) text += text_of("budget %.3g %%\n", 100 * one->budget);
-    budget = one->budget;
-    text += configuration_line(*one);
+  for (auto first = order.begin(); first != order.end();) {
+    const auto last =
+        std::find_if(first, order.end(), [&](const auto* one) { return one->budget != (*first)->budget; });
+    text += text_of("budget %.3g %%\n", 100 * (*first)->budget) + budget_text(std::span(first, last));
+    first = last;
   }
   return text;
 }
