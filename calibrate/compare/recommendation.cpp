@@ -34,6 +34,7 @@ std::optional<std::size_t> choice(const ComparisonResult& comparison, const Indi
   std::optional<std::size_t> chosen;
   for (const std::size_t n : by_bytes) {
     const ScoredLoss& loss = loss_of(comparison, n);
+    if (comparison.configurations[n].stopped) continue;  // another cache was clearly better on fewer documents
     if (!goal.max_share) {
       if (loss.kl <= goal.max_kl) return n;
     } else if (is_within(loss.bytes_ratio, *goal.max_share) && (!chosen || loss.kl < loss_of(comparison, *chosen).kl)) {

@@ -116,6 +116,13 @@ TEST_F(Recommendations, LeaveOutWhatWasScoredOnFewerDocumentsForLackOfTime) {
                                   HasSubstr("\n  measured on fewer documents, not candidates: q5_0\n")));
 }
 
+TEST_F(Recommendations, LeaveOutWhatWasStopped) {
+  ComparisonResult comparison = comparison_of(kLlama);
+  comparison.configurations[2].stopped = true;
+  const Recommendation one = recommend(comparison, {&engine_of("llama.cpp", ""), 64, {}, 0.02}, model_, chosen_);
+  EXPECT_EQ(one.chosen->label, "q5_1");
+}
+
 TEST_F(Recommendations, SayThatFewTokensProveLittle) {
   ComparisonResult comparison = comparison_of(kLlama);
   DivergenceTail& tail = *comparison.configurations[2].loss->tail;
