@@ -34,14 +34,6 @@ CacheLoss loss_of(const PerplexitySum& sum, const FullReference& reference) {
           .tail = divergence_tail(reference)};
 }
 
-/// Returns the 95 % interval of a share of `tokens` tokens (Wilson 1927), as if they were independent.
-std::pair<double, double> wilson_interval(double share, double tokens) {
-  constexpr double kZ = 1.959963984540054;
-  const double weight = kZ * kZ / tokens, centre = (share + weight / 2) / (1 + weight),
-               half = kZ / (1 + weight) * std::sqrt((share * (1 - share) + weight / 4) / tokens);
-  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
-}
-
 /// Returns the 95 % interval of the share of equal first choices: Student's t over documents of equal length, and at
 /// least Wilson's interval over tokens, because a few documents may have equal shares by chance.
 std::pair<double, double> top1_interval(const FullReference& full) {
@@ -57,23 +49,10 @@ std::pair<double, double> top1_interval(const FullReference& full) {
   return {std::max(0.0, std::min(low, mean.mean - half)), std::min(1.0, std::max(high, mean.mean + half))};
 }
 
-std::vector<DivergenceCurves::Bin> histogram_of(const QuantileSketch& sketch) {
-  std::vector<DivergenceCurves::Bin> histogram;
-  std::ptrdiff_t bin = sketch.first_bin();
-  for (const std::size_t tokens : sketch.counts()) {
-    const auto wide =
-        static_cast<std::int64_t>(std::ceil(kBinsPerDecade * std::log10(QuantileSketch::edge(bin++))) - 1);
-    if (tokens == 0) continue;
-    if (histogram.empty() || histogram.back().bin != wide) histogram.push_back({.bin = wide});
-    histogram.back().tokens += tokens;
-  }
-  return histogram;
-}
-
 /// @param scored  tokens of each document
 DivergenceCurves divergence_curves(const Evaluation& evaluation, std::size_t window, std::size_t scored) {
   const QuantileSketch& kls = evaluation.full->divergence.kls;
-  DivergenceCurves curves{.zeros = kls.zeros(), .histogram = histogram_of(kls), .first = window - scored};
+  DivergenceCurves curves{.zeros = kls.zeros(), .histogram = divergence_histogram(kls), .first = window - scored};
   const std::size_t parts = evaluation.parts.front().size();
   for (std::size_t n = 0; n < parts; ++n) {
     DivergenceCurves::Part part{.end = curves.first + (n + 1) * scored / parts};
@@ -87,6 +66,26 @@ DivergenceCurves divergence_curves(const Evaluation& evaluation, std::size_t win
 }
 
 }  // namespace
+
+std::pair<double, double> wilson_interval(double share, double count) {
+  constexpr double kZ = 1.959963984540054;
+  const double weight = kZ * kZ / count, centre = (share + weight / 2) / (1 + weight),
+               half = kZ / (1 + weight) * std::sqrt((share * (1 - share) + weight / 4) / count);
+  return {std::max(0.0, centre - half), std::min(1.0, centre + half)};
+}
+
+std::vector<DivergenceCurves::Bin> divergence_histogram(const QuantileSketch& divergences) {
+  std::vector<DivergenceCurves::Bin> histogram;
+  std::ptrdiff_t bin = divergences.first_bin();
+  for (const std::size_t tokens : divergences.counts()) {
+    const auto wide =
+        static_cast<std::int64_t>(std::ceil(kBinsPerDecade * std::log10(QuantileSketch::edge(bin++))) - 1);
+    if (tokens == 0) continue;
+    if (histogram.empty() || histogram.back().bin != wide) histogram.push_back({.bin = wide});
+    histogram.back().tokens += tokens;
+  }
+  return histogram;
+}
 
 DivergenceTail divergence_tail(const FullReference& full) {
   const Divergence& found = full.divergence;

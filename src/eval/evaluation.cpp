@@ -26,6 +26,7 @@ struct Scored {
 
 Scored scored_tokens(std::size_t tokens, std::size_t prefix, const EvaluationPlan& plan) {
   const std::size_t last = tokens - 1, first = plan.last == 0 ? 0 : last - std::min(plan.last, last);
+  if (plan.first) return {*plan.first, last};
   if (prefix >= last)
     throw Error(ErrorCode::kData, "prefix",
                 "found a prefix of " + std::to_string(prefix) + " tokens in documents of " + std::to_string(tokens) +
@@ -100,7 +101,7 @@ ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tok
   const Scored scored = scored_tokens(tokens.size(), prefix, plan);
   ReferencePass pass;
   const double start = turn_seconds();
-  pass.hidden = decoder.embed(tokens);
+  pass.hidden = decoder.embed(tokens, 0, plan.length);
   decoder.advance(pass.hidden, decoder.model().config().layers());
   pass.seconds = turn_seconds() - start;
   pass.nll = decoder.nll(pass.hidden, successors(tokens, 0, tokens.size(), scored));
@@ -120,23 +121,23 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
   const bool parted = plan.parts > 0 && reference != nullptr;
   ScoredParts parts(scored, parted ? plan.parts : 1);
   double nll = 0, squares = 0;
-  result.cache =
-      run_cached(decoder, cache, tokens, {.decode = plan.decode}, [&](const ResidualStream& group, std::size_t first) {
-        const std::size_t from = std::max(first, scored.first), to = std::min(first + group.tokens(), scored.last);
-        if (from >= to) return;
-        const std::vector<float> of_tokens = decoder.nll(group, successors(tokens, first, group.tokens(), scored));
-        nll += sum_of(of_tokens);
-        squares += squares_of(of_tokens);
-        if (reference == nullptr) return;
-        const std::vector<TokenDivergence> found =
-            token_divergences(decoder, reference->hidden, group, {first, from, to});
-        for (std::size_t t = from; t < to; ++t) {
-          const PartLoss loss{of_tokens[t - first], reference->nll[t], found[t - from].kl};
-          result.full->divergence.add(found[t - from], {.position = t + 1, .token = tokens[t + 1]},
-                                      loss.nll - loss.full_nll);
-          parts.add(t, loss);
-        }
-      });
+  const RunCuts cuts{.decode = plan.decode, .positions = plan.length == 0 ? 0 : cache.positions(plan.length)};
+  result.cache = run_cached(decoder, cache, tokens, cuts, [&](const ResidualStream& group, std::size_t first) {
+    const std::size_t from = std::max(first, scored.first), to = std::min(first + group.tokens(), scored.last);
+    if (from >= to) return;
+    const std::vector<float> of_tokens = decoder.nll(group, successors(tokens, first, group.tokens(), scored));
+    nll += sum_of(of_tokens);
+    squares += squares_of(of_tokens);
+    if (reference == nullptr) return;
+    const std::vector<TokenDivergence> found = token_divergences(decoder, reference->hidden, group, {first, from, to});
+    for (std::size_t t = from; t < to; ++t) {
+      const PartLoss loss{of_tokens[t - first], reference->nll[t], found[t - from].kl};
+      result.full->divergence.add(found[t - from], {.position = t + 1, .token = tokens[t + 1]},
+                                  loss.nll - loss.full_nll);
+      parts.add(t, loss);
+      if (plan.each) plan.each(t, loss);
+    }
+  });
   result.sum.add(nll, scored.last - scored.first, squares);
   if (parted) result.parts.push_back(parts.means());
   if (result.full) {

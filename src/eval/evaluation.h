@@ -15,6 +15,12 @@
 
 namespace kvs::inline eval {
 
+/// Losses of a contiguous part of a document's scored tokens, nats per token.
+struct PartLoss {
+  double nll = 0, full_nll = 0;  // of the cache and of the full cache
+  double kl = 0;                 // divergence from the full cache's predictions
+};
+
 /// How documents are evaluated.
 struct EvaluationPlan {
   std::function<Cache()> make;  // creates a fresh cache for a document
@@ -22,12 +28,11 @@ struct EvaluationPlan {
   std::size_t last = 0;         // scores only the last tokens of a document; 0: all after its prefix
   std::size_t decode = 0;       // number of tokens at the end that are processed one at a time
   std::size_t parts = 0;        // contiguous parts of scored tokens with separate losses; needs a reference
-};
-
-/// Losses of a contiguous part of a document's scored tokens, nats per token.
-struct PartLoss {
-  double nll = 0, full_nll = 0;  // of the cache and of the full cache
-  double kl = 0;                 // divergence from the full cache's predictions
+  /// The first token whose prediction of its successor is scored, in a prefix too; instead of `last`.
+  std::optional<std::size_t> first = {};
+  std::size_t length = 0;  // tokens of a document for which rotations are computed; 0: those that it has
+  /// Called with each scored token and its losses, in order; needs a reference.
+  std::function<void(std::size_t token, const PartLoss&)> each = {};
 };
 
 /// The full cache on the same documents.

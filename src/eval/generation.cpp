@@ -1,15 +1,15 @@
 #include "eval/generation.h"
 
-#include <algorithm>
 #include <chrono>
+
+#include "eval/token_choice.h"
 
 namespace kvs::inline eval {
 namespace {
 
 std::int32_t most_probable(Decoder& decoder, const ResidualStream& pass) {
   const std::size_t last = pass.tokens() - 1;
-  const std::vector<float> logits = decoder.logits(pass, std::span(&last, 1));
-  return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+  return choose_token(decoder.logits(pass, std::span(&last, 1)), {}, {});
 }
 
 }  // namespace

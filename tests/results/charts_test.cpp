@@ -19,6 +19,7 @@
 #include "results/spectrum_charts.h"
 #include "results/task_answers.h"
 #include "results/token_scores.h"
+#include "results/trace.h"
 #include "tests/draw/xml.h"
 
 namespace kvs {
@@ -283,6 +284,24 @@ TEST(RetrievalChart, HasTheMeansByDepthAndLength) {
   EXPECT_THAT(drawn(retrieval_chart("", results)), Contains("share found, full cache"));
   results[0].depth.reset();
   EXPECT_TRUE(retrieval_chart("", results).panels.empty());
+}
+
+TEST(TraceChart, StepsDownWherePromptsDiverge) {
+  TraceQuality quality{
+      .curves = {.zeros = 1, .histogram = {{.bin = -8, .tokens = 3}}, .parts = {{.end = 9, .kl = 0.01}}}};
+  const auto sample = [](std::size_t same) { return TraceSample{.tokens = 9, .same_tokens = same, .own_tokens = 9}; };
+  quality.samples = {sample(3), sample(9), sample(3), sample(7)};
+  const draw::Chart chart = trace_chart("a_model: kivi", quality);
+  ASSERT_EQ(chart.panels.size(), 3U);
+  std::vector<std::pair<double, double>> points;
+  for (const draw::Point& point : chart.panels[0].series[0].points) points.emplace_back(point.x, point.y);
+  EXPECT_THAT(points, testing::ElementsAre(std::pair(0.0, 1.0), std::pair(3.0, 0.5), std::pair(7.0, 0.25)));
+  for (const char* text : {"a_model: kivi", "share of the prompts", "generated tokens", "generated token"})
+    EXPECT_THAT(drawn(chart), Contains(text));
+  // The full cache: nothing diverges.
+  quality.curves = {.zeros = 4, .parts = {{.end = 9}}};
+  quality.samples = {sample(9)};
+  EXPECT_THAT(drawn(trace_chart("", quality)), Contains("Prompts that have not diverged"));
 }
 
 TEST(IntervalPanel, ShowsZeroAndCutsWideIntervals) {

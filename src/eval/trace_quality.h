@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+
+#include "eval/trace.h"
+#include "results/trace.h"
+
+namespace kvs::inline eval {
+
+/// Returns Σ sums / Σ tokens over prompts, with the 95 % interval of a ratio of means by Student's t over prompts
+/// (Cochran, Sampling Techniques, 1977, equation 6.13 without the correction for finite populations).
+/// @param sums, tokens  [prompt], at least one; tokens above 0
+PromptMean mean_per_token(std::span<const double> sums, std::span<const double> tokens);
+
+/// What traces found. Of equal shares a prompt counts by its tokens; of lengths each prompt counts the same.
+/// @param prompts, outcomes  [prompt], at least one;  @param count  most tokens of a continuation
+TraceQuality trace_quality(std::span<const TokenIds> prompts, std::span<const TraceOutcome> outcomes,
+                           const ModelConfig& model, std::size_t count);
+
+}  // namespace kvs::inline eval
