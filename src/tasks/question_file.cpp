@@ -3,11 +3,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/utf8.h"
-#include "io/file_kind.h"
-#include "io/json_line.h"
 #include "tasks/haystack.h"
-#include "texts/text_source.h"
+#include "tasks/object_lines.h"
 
 namespace kvs::inline tasks {
 namespace {
@@ -42,36 +39,12 @@ TaskSample question_of(const JsonCursor& line) {
   return sample;
 }
 
-/// @throws Error kInput naming the first invalid byte.
-void check_utf8(std::string_view text, const std::string& where) {
-  const std::size_t bad = find_invalid_utf8(text);
-  if (bad != std::string_view::npos)
-    throw Error(ErrorCode::kInput, where,
-                "byte " + std::to_string(bad) + ": found " + printable(text.substr(bad, 1)) + ", expected UTF-8");
-}
-
-/// Parses the non-blank lines of a *.jsonl file as JSON. Calls take(line, where).
-template <class Take>
-void for_each_object(TextSource& source, const Take& take) {
-  for (TextSource::Line line; source.next(line);) {
-    if (line.is_too_long) throw Error(ErrorCode::kInput, source.name(), too_long_problem(line.number));
-    if (stripped(line.bytes).empty()) continue;
-    const std::string where = source.name() + ": line " + std::to_string(line.number);
-    check_utf8(line.bytes, where);
-    const Json object = parse_json_line(line.bytes, where, line.has_newline);
-    take(JsonCursor(object, where));
-  }
-}
-
 }  // namespace
 
 QuestionFile read_questions(const std::filesystem::path& path) {
-  TextSource source = TextSource::open(path);
-  refuse_foreign_text(source.peek(kKindBytes), source.name());
   QuestionFile file;
-  for_each_object(source, [&](const JsonCursor& line) { file.samples.push_back(question_of(line)); });
-  if (file.samples.empty()) throw Error(ErrorCode::kData, source.name(), "found no question, expected one a line");
-  file.sha256 = source.finish_digest();
+  file.sha256 = read_object_lines(path, [&](const JsonCursor& line) { file.samples.push_back(question_of(line)); });
+  if (file.samples.empty()) throw Error(ErrorCode::kData, path.string(), "found no question, expected one a line");
   return file;
 }
 
