@@ -56,10 +56,10 @@ void check_cache_options(const Options& options, const Method* default_value) {
   if (options.has("config")) return;
   const Method& method = method_of(options, default_value);
   check_settings(method, settings, "--set");
-  static constexpr std::string_view kOfQuestions[] = {"prefix"};
-  check_complete(
-      method, settings, "--set",
-      options.has("task") ? std::span<const std::string_view>(kOfQuestions) : std::span<const std::string_view>());
+  static constexpr std::string_view kOfPrompts[] = {"prefix"};
+  const bool of_prompts = options.has("task") || options.has("trace") || options.has("trace-from");
+  check_complete(method, settings, "--set",
+                 of_prompts ? std::span<const std::string_view>(kOfPrompts) : std::span<const std::string_view>());
 }
 
 }  // namespace

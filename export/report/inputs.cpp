@@ -36,11 +36,12 @@ constexpr std::array kKinds{
     KindRow{OutputKind::kScores, "token scores", "kvspectrum-scores", {}},
     KindRow{OutputKind::kLatency, "latencies", "kvspectrum-latency", {}},
     KindRow{OutputKind::kTask, "answers to a task", "", {"task", "samples", "tool_version"}},
+    KindRow{OutputKind::kTrace, "generated texts", "", {"trace", "prompts_sha256", "tool_version"}},
     KindRow{OutputKind::kEvaluation, "evaluation", "", {"method", "ppl", "tool_version"}},
     KindRow{OutputKind::kCost, "cost by arithmetic", "", {"geometry", "products_per_token", "bytes_per_token"}}};
 
 /// Extensions of files that the programs write next to results.
-constexpr std::array<std::string_view, 7> kCompanions{".svg",  ".png",           ".h5",  ".safetensors",
+constexpr std::array<std::string_view, 8> kCompanions{".svg",  ".png",           ".h5",  ".safetensors", ".traces.json",
                                                       ".html", ".manifest.json", ".lock"};
 
 std::optional<OutputKind> kind_of(const Json& json) {

@@ -12,6 +12,7 @@
 namespace kvs::inline results {
 struct EvaluationResult;
 struct TaskAnswers;
+struct TraceResult;
 struct LatencyResult;
 struct RetentionResult;
 struct PerturbationResult;
@@ -26,6 +27,7 @@ enum class OutputKind {
   kConfig,
   kEvaluation,
   kTask,
+  kTrace,
   kCost,
   kComparison,
   kSpeeds,
@@ -44,6 +46,8 @@ template <>
 struct KindOf<EvaluationResult> : std::integral_constant<OutputKind, OutputKind::kEvaluation> {};
 template <>
 struct KindOf<TaskAnswers> : std::integral_constant<OutputKind, OutputKind::kTask> {};
+template <>
+struct KindOf<TraceResult> : std::integral_constant<OutputKind, OutputKind::kTrace> {};
 template <>
 struct KindOf<LatencyResult> : std::integral_constant<OutputKind, OutputKind::kLatency> {};
 template <>

@@ -18,6 +18,7 @@ struct Section {
 Section comparison_section(const ReportInputs& inputs);
 Section evaluations_section(const ReportInputs& inputs);
 Section tasks_section(const ReportInputs& inputs);
+Section traces_section(const ReportInputs& inputs);
 Section spectra_section(const ReportInputs& inputs);
 Section coding_gain_section(const ReportInputs& inputs);
 Section elite_section(const ReportInputs& inputs);

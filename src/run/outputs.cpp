@@ -25,7 +25,7 @@ constexpr const char* kBesideOutput[] = {".lock",          ".journal",      ".pa
                                          ".manifest.json", ".checkpoint.0", ".checkpoint.1"};
 
 /// Options of files and folders that a command writes.
-constexpr std::string_view kWritten[] = {"out", "out-dir", "save-config", "best-dir", "calibration-dir"};
+constexpr std::string_view kWritten[] = {"out", "out-dir", "save-config", "best-dir", "calibration-dir", "trace-out"};
 
 /// Checks, before any work, that a file of this name and its folders can be created.
 void check_name(const std::filesystem::path& path) {

@@ -21,7 +21,10 @@ void check_text_options(const Options& options) {
   if (options.has("invalid-utf8")) (void)options.choice("invalid-utf8", std::array<std::string_view, 1>{"replace"});
   if (tokens) refuse_options(options, {"text", "invalid-utf8"}, "--tokens-file");
   if (std::ranges::count(options.list("text"), "-") > 1) throw Error(ErrorCode::kUsage, "--text", "found - twice");
-  if (!tokens && !options.has("text") && !options.has("capture") && !options.has("task")) miss_option("text", "PATH");
+  if (tokens || options.has("text")) return;
+  for (const char* other : {"capture", "task", "prompts", "trace-from"})
+    if (options.has(other)) return;
+  miss_option("text", "PATH");
 }
 
 void print_notes(const Tokenizer& tokenizer, bool quiet) {

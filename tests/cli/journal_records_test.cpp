@@ -150,6 +150,15 @@ TEST_F(JournalRecords, OfTasks) {
                         2);
 }
 
+TEST_F(JournalRecords, OfTraces) {
+  write_tokens_file(folder_ / "many.jsonl", 60, 24);  // batches of 16
+  expect_read_with_care("kvcalibrate",
+                        {"eval", "--model", folder_ / "model", "--trace", "24", "--tokens-file", folder_ / "many.jsonl",
+                         "--window", "12", "--method", "streaming", "--set", "cache_size=16", "sinks=2", "--threads",
+                         "1", "--quiet", "--out", folder_ / "out/o.json"},
+                        2);
+}
+
 TEST_F(JournalRecords, OfBudgets) {
   const auto budget = [&](const std::string& method, const std::string& size) {
     return with_text(method, {"--budget", size, "--per-layer-rounds", "1", "--out", folder_ / "out/o.json"});

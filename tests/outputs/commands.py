@@ -190,6 +190,8 @@ def evaluations():
     yield evaluate("bf16", *settings(METHODS["kivi"], ""), "--dtype", "bf16", "--documents", "4")
     yield evaluate("bos", *settings(METHODS["streaming"], ""), "--bos", "on")
     yield evaluate("text", *settings(METHODS["freqkv"], ""), "--windows", "1:3", on=RAYS)
+    yield evaluate("trace", *settings(METHODS["streaming"], ""), "--trace", "24", "--trace-out",
+                   "eval_trace/t.traces.json")
     yield calibrate("eval_printed", "eval", *settings(METHODS["snapkv"], ""), "--json")
 
 

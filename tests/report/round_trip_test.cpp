@@ -12,6 +12,7 @@
 #include "results/retention.h"
 #include "results/spectrum.h"
 #include "results/token_scores.h"
+#include "results/trace.h"
 #include "tests/report/outputs.h"
 
 namespace kvs::testing {
@@ -52,6 +53,7 @@ TEST(RoundTrip, CachesAtWork) {
   expect_written_again<EvaluationResult>(output_json("full.eval.json"));
   expect_written_again<EvaluationResult>(output_json("lagkv.eval.json"));
   expect_written_again<TaskAnswers>(output_json("needle.json"));
+  expect_written_again<TraceResult>(output_json("streaming.trace.json"));
   expect_written_again<LatencyResult>(output_json("latency.json"));
   expect_written_again<ComparisonResult>(output_json("comparison.json"));
   expect_written_again<ComparisonSpeeds>(output_json("comparison_speed.json"));

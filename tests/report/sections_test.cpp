@@ -242,6 +242,18 @@ TEST(ReportSections, ATaskThatTheFullCacheFailsIsSaidToBeOne) {
               HasSubstr("misses most questions of needle with the full cache"));
 }
 
+TEST(ReportSections, TracesSayHowLongTheTextStaysTheSame) {
+  const Section section = traces_section(read_outputs({"streaming.trace.json"}));
+  EXPECT_THAT(
+      section.findings,
+      ElementsAre("With streaming the model's own texts keep the same 9.33 tokens on average before the first "
+                  "other one, on 62.5\u00A0% of the bytes; 33.3\u00A0% of the prompts do not diverge (3 prompts, "
+                  "traces of at most 16 tokens at temperature 0.75)."));
+  for (const char* shown : {"0.146 (0 to 0.383)", "87.5\u00A0%", "9.33 (0 to 24.5)",
+                            "after 4 tokens: 66.7\u00A0% of the prompts", "after 8 tokens: 33.3\u00A0% of the prompts"})
+    EXPECT_THAT(section.body.html(), HasSubstr(shown));
+}
+
 TEST(ReportSections, EvaluationsOfTheSameTokensShareATable) {
   Json other = output_json("lagkv.eval.json");
   other["window"] = 64;
@@ -398,6 +410,10 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/curves/histogram/1/bin", evaluations_section},
         Damage{OutputKind::kEvaluation, "lagkv.eval.json", "/curves/parts/0/end", evaluations_section},
         Damage{OutputKind::kTask, "needle.json", "/samples/1/answer/partial", tasks_section},
+        Damage{OutputKind::kTrace, "streaming.trace.json", "/samples/1/same_tokens", traces_section},
+        Damage{OutputKind::kTrace, "streaming.trace.json", "/curves/parts/0/end", traces_section},
+        Damage{OutputKind::kTrace, "streaming.trace.json", "/own/undiverged", traces_section},
+        Damage{OutputKind::kTrace, "streaming.trace.json", "/trace/tokens", traces_section},
         Damage{OutputKind::kComparison, "comparison.json", "/configurations/0/ratio/ppl", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/configurations/0/ratio/interval", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/best/0/configuration", comparison_section},

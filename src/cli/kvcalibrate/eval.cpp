@@ -5,6 +5,7 @@
 #include "calibrate/method_help.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/eval_task.h"
+#include "cli/kvcalibrate/eval_trace.h"
 #include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "eval/cache_quality.h"
@@ -23,7 +24,7 @@ constexpr std::size_t kCurveParts = 32;  // of the divergence by position
 
 void check_eval_options(const Options& options) {
   require_partner(options, {"resume"}, {"out"});
-  require_partner(options, {"force", "no-lock"}, {"out", "save-config"});
+  require_partner(options, {"force", "no-lock"}, {"out", "save-config", "trace-out"});
   if (options.has("method") && options.text("method") == "full" && !options.has("set"))
     refuse_options(options, {"reference"}, "--method full");
   if (options.has("task")) return;
@@ -34,17 +35,23 @@ void check_eval_options(const Options& options) {
 
 OptionTable eval_options() {
   OptionTable table(
-      "kvcalibrate eval --model PATH (--text PATH | --task NAME) (--config FILE | --method NAME [--set NAME=VALUE …]) "
-      "[options]",
+      "kvcalibrate eval --model PATH (--text PATH | --task NAME | --trace N …) (--config FILE | --method NAME "
+      "[--set NAME=VALUE …]) [options]",
       "Measures perplexity, cache bytes, and the divergence from the full cache's predictions. With --task: asks "
-      "questions, and measures how many are answered and how probable the answers are.\n" +
+      "questions, and measures how many are answered and how probable the answers are. With --trace: measures the "
+      "divergence on texts that the model itself generates, and how far the cache's own continuations agree.\n" +
           cache_method_lines() + task_lines(),
       {"kvcalibrate eval --model SmolLM2.gguf --text book.txt --method freqkv --set cache_size=256 gamma=0.5",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --window 512 --windows -4: --method full",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --method lagkv --set ratio=0.5 --save-config lagkv.json",
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json",
        "kvcalibrate eval --model SmolLM2.gguf --task passkey --lengths 512,1024 --method lagkv --out passkey.json",
-       "kvcalibrate eval --model SmolLM2.gguf --task questions.jsonl --method snapkv --set cache_size=256"});
+       "kvcalibrate eval --model SmolLM2.gguf --task questions.jsonl --method snapkv --set cache_size=256",
+       "kvcalibrate eval --model SmolLM2.gguf --trace 256 --text book.txt --window 256 --documents 8 --method full "
+       "--set "
+       "type=q8_0",
+       "kvcalibrate eval --model SmolLM2.gguf --trace 256 --prompts prompts.jsonl --chat --method full --set "
+       "type=q4_0"});
   add_cache_options(table);
   add_other_weights(table);
   table
@@ -59,6 +66,7 @@ OptionTable eval_options() {
       .from(0)
       .value("out", "FILE", "also write the JSON result to FILE, without the times")
       .value("save-config", "FILE", "write the method with all its parameters as a config");
+  add_trace_options(table);
   add_task_options(table);
   add_model_run_options(table, true);
   table.check(check_eval_options);
@@ -160,6 +168,7 @@ void write(const CacheChoice& choice, const EvaluationResult& result, Run& run) 
 void run_eval(const Options& options) {
   Run run(options);
   if (options.has("task")) return run_eval_task(run);
+  if (is_eval_trace(options)) return run_eval_trace(run);
   take_outputs(run);
   run.open_model();
   const CacheChoice choice = chosen_cache(options, run.model());

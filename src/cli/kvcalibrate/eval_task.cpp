@@ -19,8 +19,8 @@ namespace kvs::inline cli {
 namespace {
 
 /// Options of eval for the scoring of texts.
-constexpr std::array<std::string_view, 7> kTextScoringOptions{"tokens-file", "window", "documents",  "windows",
-                                                              "stride",      "decode", "save-config"};
+constexpr std::array<std::string_view, 8> kTextScoringOptions{"tokens-file", "window", "documents",   "windows",
+                                                              "stride",      "decode", "save-config", "prompts"};
 
 /// Returns --prefill; its default for a method that compresses only a whole prefix is context.
 std::string prefill_of(const Options& options, const Method& method) {
@@ -36,17 +36,24 @@ std::string prefill_of(const Options& options, const Method& method) {
 }
 
 void check_task_options(const Options& options) {
-  require_partner(options, {"prefill"}, {"task"});
+  require_partner(options, {"prefill"}, {"task", "trace", "trace-from"});
   if (!options.has("task")) return;
   refuse_options(options, kTextScoringOptions, "--task");
+  check_prefill(options, "--task");
+}
+
+}  // namespace
+
+void check_prefill(const Options& options, const std::string& beside) {
   const Json settings = parse_settings(options.list("set"), "--set");
   for (const char* name : {"prefix", "prefill"})
     if (settings.contains(name))
-      throw Error(ErrorCode::kUsage, std::string("--set ") + name, "cannot be combined with --task; see --prefill");
+      throw Error(ErrorCode::kUsage, std::string("--set ") + name,
+                  "cannot be combined with " + beside + "; see --prefill");
   if (options.has("method")) (void)prefill_of(options, *find_method(options.text("method")));
 }
 
-TaskCache task_cache(const Options& options, const ModelSource& source) {
+TaskCache prompted_cache(const Options& options, const ModelSource& source) {
   const Method* named = options.has("method") ? find_method(options.text("method")) : nullptr;
   // The length of a prefix is the length of its question, which is not known yet.
   const Json assumed = named != nullptr && named->prefill == Prefill::kWhole
@@ -56,6 +63,8 @@ TaskCache task_cache(const Options& options, const ModelSource& source) {
   std::string prefill = prefill_of(options, *choice.method);
   return {std::move(choice), std::move(prefill)};
 }
+
+namespace {
 
 TaskAnswers answers_of(const TaskCache& cache, const TaskInput& input, std::vector<TaskResult> results,
                        const Run& run) {
@@ -126,7 +135,7 @@ void run_eval_task(Run& run) {
     run.take_outputs({.main = options.text("out"), .others = figures, .state = RunOutputs::State::kJournal});
   }
   run.open_model();
-  const TaskCache cache = task_cache(options, run.model());
+  const TaskCache cache = prompted_cache(options, run.model());
   const TaskInput input(run);
   Corpus read;  // identifies the texts of the run
   read.text_sha256 = input.questions.sha256;

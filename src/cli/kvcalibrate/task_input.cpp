@@ -107,7 +107,11 @@ void add_question_options(OptionTable& table, TextUse text) {
       .value("answer-tokens", "N", "maximum number of tokens of an answer (default: the task's; 32 for a file)")
       .from(1, kMaxSamples)
       .check([text](const Options& options) {
-        require_partner(options, {"lengths", "depths", "samples", "answer-tokens", "seed"}, {"task"});
+        require_partner(options, {"lengths", "depths", "samples", "answer-tokens"}, {"task"});
+        if (options.takes("temperature"))
+          require_partner(options, {"seed"}, {"task", "temperature"});
+        else
+          require_partner(options, {"seed"}, {"task"});
         if (options.has("task")) check_question_options(options, text);
       });
   add_seed_option(table, "seed of the random parts of questions");
