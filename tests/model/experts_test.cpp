@@ -98,6 +98,17 @@ TEST(Experts, AModelWithoutSparseLayersNeedsNoGroups) {  // the class's 256 expe
   expect_refused("deepseek_v3", sparse, "/n_group: found 3 groups, expected a divisor of 256 experts");
 }
 
+TEST(Experts, TheGreedyMethodHasNoGroups) {
+  Json config{{"n_routed_experts", 9}, {"num_experts_per_tok", 6},      {"n_group", 3},
+              {"topk_group", 1},       {"routed_scaling_factor", 2.5F}, {"topk_method", "greedy"}};
+  const ExpertLayers all = experts_of("deepseek_v2", config);
+  EXPECT_EQ(all.experts.groups, 1U);
+  EXPECT_EQ(all.experts.chosen_groups, 1U);
+  EXPECT_EQ(all.experts.scale, 2.5F);
+  config["topk_method"] = "group_limited_greedy";
+  expect_refused("deepseek_v2", config, "/topk_group: found 1 chosen groups of 3");
+}
+
 TEST(Experts, RefusesNumbersThatCannotBe) {
   expect_refused("qwen3_moe", {{"num_experts", 4}, {"num_experts_per_tok", 5}},
                  "config.json: /num_experts_per_tok: found 5, expected at most the 4 experts");

@@ -17,24 +17,27 @@ constexpr auto kDeepseekV3ExpertTensors =
     join(kMlpExperts, std::array{optional_in_gguf(router_bias("model.layers.{}.mlp.gate.e_score_correction_bias"))},
          shared_experts(B::kNone));
 
-/// DeepSeek-V2 never divides the weights by their sum. A group's score is its largest.
+/// DeepSeek-V2 never divides the weights by their sum. A group's score is its largest; the greedy method has no groups,
+/// whatever the keys of groups say.
 ExpertLayers read_deepseek_v2(const JsonCursor& root, std::size_t layers) {
   constexpr std::string_view kMethod = "topk_method";
   const std::string method = root.has(kMethod) ? root.at(kMethod).string() : "greedy";
   if (method != "greedy" && method != "group_limited_greedy")
     throw Error(ErrorCode::kUnsupported, root.at(kMethod).place(),
                 "found \"" + method.substr(0, 80) + "\", supported are: greedy, group_limited_greedy");
+  const bool grouped = method != "greedy";
   ExpertLayers all = read_experts(root, layers,
                                   {.count = {"n_routed_experts", "num_experts"},
                                    .shared_count = "n_shared_experts",
-                                   .groups = true,
+                                   .groups = grouped,
                                    .first = "first_k_dense_replace",
                                    .shared_count_default = 2,
                                    .count_default = 64,
                                    .width_default = 1407});
   all.experts.normalised = false;
   all.experts.group_scores = 1;
-  if (method == "greedy") all.experts.groups = all.experts.chosen_groups = 1;
+  constexpr std::string_view kScale = "routed_scaling_factor";
+  if (!grouped && root.has(kScale)) all.experts.scale = static_cast<float>(root.at(kScale).positive_f32());
   return all;
 }
 
