@@ -1,6 +1,7 @@
 #include "calibrate/compare/choices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -196,32 +197,34 @@ std::string over_text(const ScoredConfigurations& scored, std::size_t n) {
   return " over " + samples_text(from_full(scored.results[n]));
 }
 
-/// A cache with a KL divergence above kUnsafeKl is left out: it changes the predictions, even where its perplexity is
-/// that of the full cache or lower.
+/// Returns true if the interval of perplexity ends at or below the loss. A KL divergence that exceeds the loss by
+/// kUnsafeKl rules a cache out: it changes the predictions, even where its perplexity is lower than the full cache's.
+bool costs_at_most(const ComparedConfiguration& one, double loss) {
+  return *max_loss(one) <= loss && one.loss->kl <= kUnsafeKl + std::log1p(loss);
+}
+
 SmallestChoice smallest_choice(const ScoredConfigurations& scored, double loss) {
   std::optional<std::size_t> smallest, nearest;
   for (std::size_t n = 0; n < scored.configurations.size(); ++n) {
     const ComparedConfiguration& one = scored.compared[n];
-    if (!one.pareto_front || one.loss->kl > kUnsafeKl) continue;
+    if (!one.pareto_front) continue;
     const auto most = max_loss(one);
     if (!most) continue;
     if (!nearest || *most < *max_loss(scored.compared[*nearest])) nearest = n;
     const bool less = !smallest || one.loss->bytes_ratio < scored.compared[*smallest].loss->bytes_ratio;
-    if (*most <= loss && less) smallest = n;
+    if (less && costs_at_most(one, loss)) smallest = n;
   }
-  if (!nearest)
-    return {.loss = loss,
-            .verdict = "cannot be said: no cache of the front has an interval and " +
-                       text_of("a KL divergence of at most %.3g", kUnsafeKl)};
+  if (!nearest) return {.loss = loss, .verdict = "cannot be said: no cache has an interval"};
   const std::size_t named = smallest.value_or(*nearest);
   const std::string text = described(scored.compared[named]) + over_text(scored, named);
   return {.loss = loss,
           .configuration = smallest,
           .documents = scored.results[named].scores.kl.size(),
-          .verdict = smallest
-                         ? text
-                         : "no cache of the front is known to cost so little; nearest is " + text +
-                               text_of(", whose interval ends at %+.3g %%", 100 * *max_loss(scored.compared[named]))};
+          .verdict =
+              smallest ? text
+                       : "no cache of the front is known to cost so little; nearest is " + text +
+                             text_of(", whose interval ends at %+.3g %%", 100 * *max_loss(scored.compared[named])) +
+                             (*max_loss(scored.compared[named]) <= loss ? ", but its KL divergence is too large" : "")};
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ void expect_no_scheme(const Json& object, const std::string& where) {
 /// Returns quantization_config with the scheme of the cache.
 Json joined(Json own, const CacheScheme& found, bool by_head, const std::string& where) {
   const JsonCursor cursor(own, where);
+  (void)cursor.keys();  // an object
   const std::string method = cursor.at("quant_method").string();
   if (method != "compressed-tensors" && method != "fp8" && method != "modelopt")
     throw Error(

@@ -70,7 +70,7 @@ draw::Panel undiverged_panel(const TraceQuality& quality) {
                         "cache after a number of tokens.",
                     .x = {.axis = {0, static_cast<double>(longest)}, .name = "generated tokens"},
                     .y = {.axis = {0, 1.05}, .name = "share of the prompts", .label = draw::percent_label}};
-  draw::Series series{.look = draw::series_look(0), .points = {}, .join = draw::Series::Join::kSteps, .mark = 0};
+  draw::Series series{.look = draw::series_look(0), .points = {}, .join = draw::Series::Join::kSteps, .mark = 2};
   const auto prompts = static_cast<double>(quality.samples.size());
   series.points.push_back({.x = 0, .y = 1, .tooltip = "before the first token: all prompts"});
   for (std::size_t n = 0; n < ends.size(); ++n) {

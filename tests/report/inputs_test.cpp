@@ -53,9 +53,9 @@ TEST(ReportInputs, PassOverSpeedsWithoutTheirComparison) {
 
 TEST(ReportInputs, OfAFolderAreInByteOrderOfTheirPaths) {
   const ReportInputs inputs = read_report_inputs(std::vector<std::filesystem::path>{KVS_REPORT_OUTPUTS});
-  ASSERT_EQ(inputs.outputs.size(), 14U);
+  ASSERT_EQ(inputs.outputs.size(), 15U);
   EXPECT_EQ(inputs.outputs.front().name, "comparison.json");
-  EXPECT_EQ(inputs.outputs.back().name, "spectrum.json");
+  EXPECT_EQ(inputs.outputs.back().name, "streaming.trace.json");
 }
 
 TEST(ReportInputs, OfTwoModelsAreAConflictThatNamesBoth) {
