@@ -56,7 +56,8 @@ TEST_F(RecommendProgram, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal({"--engine", "transformers", "--context", "64"}, 4),
               HasSubstr("found transformers, which executes"));
   EXPECT_THAT(refusal({"--engine", "vllm", "--context", "4096"}, 2), HasSubstr("the model's context of 2048"));
-  EXPECT_THAT(refusal({"--engine", "vllm", "--context", "64", "--budget", "5%"}, 2), HasSubstr("the nearest is turboquant_3bit_nc with "));
+  EXPECT_THAT(refusal({"--engine", "vllm", "--context", "64", "--budget", "5%"}, 2),
+              HasSubstr("the nearest is fp8 with 50 %"));
   EXPECT_THAT(refusal({"--engine", "vllm", "--context", "64", "--budget", "50%", "--max-kl", "1"}, 2),
               HasSubstr("--max-kl"));
 }

@@ -98,12 +98,17 @@ TEST_F(StoreProgram, OneScaleForALayerIsAVectorOfOne) {
   std::filesystem::rename(folder_ / "checkpoint", folder_ / "model");
   const Outcome twice = to("vllm-fp8", "fp8.json", "again");
   EXPECT_EQ(twice.status, 4);
-  EXPECT_THAT(twice.err, HasSubstr("layers.0.self_attn.k_scale, expected a checkpoint without scales"));
+  EXPECT_THAT(twice.err,
+              HasSubstr("/quantization_config/kv_cache_scheme: found an object of 5 members, expected none"));
   std::filesystem::rename(folder_ / "model", folder_ / "scaled");
   std::filesystem::rename(folder_ / "plain", folder_ / "model");
 }
 
 TEST_F(StoreProgram, TheRuleOfLeastDivergenceGivesTheScales) {
+  // The same weights as half the heads with twice the channels, since blocks of nvfp4 have 16.
+  Json model = config("model/config.json");
+  model.update({{"num_attention_heads", 3}, {"num_key_value_heads", 1}, {"head_dim", 16}});
+  std::ofstream(folder_ / "model/config.json") << model;
   on_text("store", {"--types", "fp8/nvfp4", "--out", folder_ / "best.json"});
   const Json best = config("best.json"), rules = best.at("calibration").at("rules");
   EXPECT_EQ(best.at("parameters").at("type_k"), "fp8");
@@ -190,7 +195,7 @@ TEST_F(StoreProgram, WhatAnEngineDoesNotHaveIsRefused) {
   expect_refusal("llama-cpp", "/parameters/type: found another for each layer");
   save_config("full", {"type=int8_per_token_head"});
   expect_refusal("llama-cpp", "found int8_per_token_head, expected a type of llama.cpp: f16, ");
-  expect_refusal("vllm-fp8", "/parameters/type: found no fp8");
+  expect_refusal("vllm-fp8", "/parameters/type: found layer 0 with another kind, expected fp8 of keys and values");
   save_config("lagkv", {"lag=8", "sinks=2"});
   expect_refusal("hf-generation", "/method: found lagkv, expected kivi");
   save_config("full", {"type=f16"});
