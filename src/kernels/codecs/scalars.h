@@ -75,35 +75,36 @@ KVS_CODEC void put(std::uint8_t* to, T value) noexcept {
 KVS_CODEC float half_at(const std::uint8_t* from) noexcept { return half_value(loaded<std::uint16_t>(from)); }
 KVS_CODEC void put_half(std::uint8_t* to, float value) noexcept { put(to, half_bits(value)); }
 
-/// Converts to fp8 with 4 exponent and 3 mantissa bits (e4m3fn): rounds to nearest even, saturates at ±448.
-KVS_CODEC std::uint8_t e4m3_bits(float x) noexcept {
-  const std::uint32_t bits = bits_of(x);
-  const float size = smaller_of(magnitude(x), 448.0F);
-  const std::uint32_t wide = bits_of(size);
-  const std::uint32_t normal = ((wide + 0x7ffffU + ((wide >> 20) & 1U)) >> 20) - (120U << 3);
-  const std::uint32_t subnormal = bits_of(size * 0x1p9F + 0x1.8p23F) & 0xfU;
-  return static_cast<std::uint8_t>((size < 0x1p-6F ? subnormal : normal) | ((bits >> 24) & 0x80U));
-}
-KVS_CODEC float e4m3_value(std::uint8_t bits) noexcept {
-  const std::uint32_t size = bits & 0x7fU;
-  const float normal = float_of((size << 20) + (120U << 23)), subnormal = static_cast<float>(size) * 0x1p-9F;
-  return float_of(bits_of(size < 8 ? subnormal : normal) | (static_cast<std::uint32_t>(bits & 0x80U) << 24));
-}
+/// An fp8 format with `Mantissa` bits of mantissa, 7 − `Mantissa` bits of exponent and the largest value kMax: e4m3fn
+/// or e5m2.
+template <unsigned Mantissa>
+struct Fp8 {
+  static_assert(Mantissa == 2 || Mantissa == 3);
+  static constexpr float kMax = Mantissa == 3 ? 448.0F : 57344.0F;
+  static constexpr float kMinNormal = Mantissa == 3 ? 0x1p-6F : 0x1p-14F;
+  static constexpr float kSubnormals = Mantissa == 3 ? 0x1p9F : 0x1p16F;  // in 1
+  static constexpr unsigned kShift = 23 - Mantissa;                       // from the mantissa of f32
+  static constexpr std::uint32_t kBias = Mantissa == 3 ? 120 : 112;       // 127 less the format's
 
-/// Converts to fp8 with 5 exponent and 2 mantissa bits (e5m2): rounds to nearest even, saturates at ±57344.
-KVS_CODEC std::uint8_t e5m2_bits(float x) noexcept {
-  const std::uint32_t bits = bits_of(x);
-  const float size = smaller_of(magnitude(x), 57344.0F);
-  const std::uint32_t wide = bits_of(size);
-  const std::uint32_t normal = ((wide + 0xfffffU + ((wide >> 21) & 1U)) >> 21) - (112U << 2);
-  const std::uint32_t subnormal = bits_of(size * 0x1p16F + 0x1.8p23F) & 0x7U;
-  return static_cast<std::uint8_t>((size < 0x1p-14F ? subnormal : normal) | ((bits >> 24) & 0x80U));
-}
-KVS_CODEC float e5m2_value(std::uint8_t bits) noexcept {
-  const std::uint32_t size = bits & 0x7fU;
-  const float normal = float_of((size << 21) + (112U << 23)), subnormal = static_cast<float>(size) * 0x1p-16F;
-  return float_of(bits_of(size < 4 ? subnormal : normal) | (static_cast<std::uint32_t>(bits & 0x80U) << 24));
-}
+  /// Rounds to nearest even, saturates at ±kMax.
+  KVS_CODEC static std::uint8_t bits(float x) noexcept {
+    const float size = smaller_of(magnitude(x), kMax);
+    const std::uint32_t wide = bits_of(size);
+    const std::uint32_t normal =
+        ((wide + ((1U << (kShift - 1)) - 1) + ((wide >> kShift) & 1U)) >> kShift) - (kBias << Mantissa);
+    const std::uint32_t subnormal = bits_of(size * kSubnormals + 0x1.8p23F) & ((2U << Mantissa) - 1);
+    return static_cast<std::uint8_t>((size < kMinNormal ? subnormal : normal) | ((bits_of(x) >> 24) & 0x80U));
+  }
+  KVS_CODEC static float value(std::uint8_t bits) noexcept {
+    const std::uint32_t size = bits & 0x7fU;
+    const float normal = float_of((size << kShift) + (kBias << 23)),
+                subnormal = static_cast<float>(size) * (1 / kSubnormals);
+    return float_of(bits_of(size < 1U << Mantissa ? subnormal : normal) |
+                    (static_cast<std::uint32_t>(bits & 0x80U) << 24));
+  }
+};
+using Fp8E4m3 = Fp8<3>;
+using Fp8E5m2 = Fp8<2>;
 
 /// Converts to fp4 with 2 exponent bits and 1 mantissa bit (e2m1: 0, 0.5, 1, 1.5, 2, 3, 4, 6): rounds to nearest even,
 /// saturates at ±6.

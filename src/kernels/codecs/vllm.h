@@ -7,36 +7,29 @@
 namespace kvs::codecs {
 namespace {  // NOLINT: see scalars.h
 
-/// vLLM's fp8, for values already divided by their scale.
-struct E4m3 {
+/// vLLM's fp8 and fp8_e5m2, for values already divided by their scale.
+template <class Format>
+struct Fp8Values {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
-    for (std::size_t i = 0; i < count; ++i) to[i] = e4m3_bits(x[i]);
+    for (std::size_t i = 0; i < count; ++i) to[i] = Format::bits(x[i]);
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
-    for (std::size_t i = 0; i < count; ++i) x[i] = e4m3_value(from[i]);
+    for (std::size_t i = 0; i < count; ++i) x[i] = Format::value(from[i]);
   }
 };
-
-/// vLLM's fp8_e5m2, for values already divided by their scale.
-struct E5m2 {
-  KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
-    for (std::size_t i = 0; i < count; ++i) to[i] = e5m2_bits(x[i]);
-  }
-  KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
-    for (std::size_t i = 0; i < count; ++i) x[i] = e5m2_value(from[i]);
-  }
-};
+using E4m3 = Fp8Values<Fp8E4m3>;
+using E5m2 = Fp8Values<Fp8E5m2>;
 
 /// NVFP4, for values already divided by the scale of their layer: 16 codes in e2m1, then the block's scale in e4m3. A
 /// block whose scale rounds to 0 is 0.
 struct NvFp4 {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
-    to[count / 2] = e4m3_bits(largest_magnitude(x, count) / 6);
-    const float scale = e4m3_value(to[count / 2]);
+    to[count / 2] = Fp8E4m3::bits(largest_magnitude(x, count) / 6);
+    const float scale = Fp8E4m3::value(to[count / 2]);
     put_codes<4>(to, count, [&](std::size_t i) { return scale == 0 ? 0U : e2m1_bits(x[i] / scale); });
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
-    const float scale = e4m3_value(from[count / 2]);
+    const float scale = Fp8E4m3::value(from[count / 2]);
     each_code<4>(from, count, [&](std::size_t i, unsigned code) { x[i] = e2m1_value(code) * scale; });
   }
 };
@@ -61,11 +54,11 @@ struct E4m3Row {
   KVS_CODEC static void encode(const float* x, std::size_t count, std::uint8_t* to) noexcept {
     const float scale = larger_of(largest_magnitude(x, count) / 448, 1e-6F), inverse = 1 / scale;
     put(to + count, scale);
-    for (std::size_t i = 0; i < count; ++i) to[i] = e4m3_bits(x[i] * inverse);
+    for (std::size_t i = 0; i < count; ++i) to[i] = Fp8E4m3::bits(x[i] * inverse);
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
     const auto scale = loaded<float>(from + count);
-    for (std::size_t i = 0; i < count; ++i) x[i] = e4m3_value(from[i]) * scale;
+    for (std::size_t i = 0; i < count; ++i) x[i] = Fp8E4m3::value(from[i]) * scale;
   }
 };
 
