@@ -47,11 +47,8 @@ OptionTable eval_options() {
        "kvcalibrate eval --model SmolLM2.gguf --text book.txt --config elitekv.json --json",
        "kvcalibrate eval --model SmolLM2.gguf --task passkey --lengths 512,1024 --method lagkv --out passkey.json",
        "kvcalibrate eval --model SmolLM2.gguf --task questions.jsonl --method snapkv --set cache_size=256",
-       "kvcalibrate eval --model SmolLM2.gguf --trace 256 --text book.txt --window 256 --documents 8 --method full "
-       "--set "
-       "type=q8_0",
-       "kvcalibrate eval --model SmolLM2.gguf --trace 256 --prompts prompts.jsonl --chat --method full --set "
-       "type=q4_0"});
+       "kvcalibrate eval --model SmolLM2.gguf --text book.txt --trace 256 --method full --set type=q8_0",
+       "kvcalibrate eval --model SmolLM2.gguf --prompts chat.jsonl --chat --trace 256 --config kivi.json"});
   add_cache_options(table);
   add_other_weights(table);
   table
