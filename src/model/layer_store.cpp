@@ -116,7 +116,8 @@ const LayerWeights& LayerStore::at(std::size_t layer) {
 }
 
 std::size_t LayerStore::bytes() const noexcept {
-  std::size_t sum = 0;
+  const std::size_t streamed = ahead_ ? 2 : 1;
+  std::size_t sum = placement_.streamed_layers == 0 ? 0 : streamed * placement_.layer_bytes;
   for (const LayerWeights& layer : staying_) sum += layer.bytes();
   return sum;
 }

@@ -33,7 +33,7 @@ class LayerStore {
   /// A streamed layer is a place of turns/turns.h: calls that run in turns use it one after the other while it is held.
   const LayerWeights& at(std::size_t layer);
   const WeightPlacement& placement() const noexcept { return placement_; }
-  /// Bytes of the resident layers.
+  /// Bytes of the resident layers and of the memory for streamed ones.
   std::size_t bytes() const noexcept;
 
  private:
