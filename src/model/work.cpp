@@ -1,6 +1,7 @@
 #include "model/work.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvs::inline model {
 namespace {
@@ -56,6 +57,29 @@ std::size_t state_products(const RecurrenceConfig& block) {
   return 3 * block.value_heads * block.key_head_dim * block.value_head_dim;
 }
 
+/// Returns the pairs of tokens of attention over the first `tokens` tokens of a sequence: its causal half, or less with
+/// a window or chunks.
+double pairs_of(const AttentionConfig& attention, double tokens) {
+  if (attention.chunk > 0) {
+    const auto chunk = static_cast<double>(attention.chunk);
+    const double whole = std::floor(tokens / chunk), rest = tokens - whole * chunk;
+    return (whole * chunk * chunk + rest * rest) / 2;
+  }
+  const double reach = attention.window > 0 ? std::min(tokens, static_cast<double>(attention.window)) : tokens;
+  return reach * reach / 2 + reach * (tokens - reach);
+}
+
+/// Returns the FLOPs of all layers' scores and of their products with V: a multiply-add each per pair and channel.
+double pair_flops(const ModelConfig& model, double tokens, double past) {
+  double sum = 0;
+  for (const LayerConfig& layer : model.layer) {
+    const AttentionConfig& attention = layer.attention;
+    const auto channels = static_cast<double>(attention.query_heads * attention.head_dim);
+    sum += 4 * channels * (pairs_of(attention, past + tokens) - pairs_of(attention, past));
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::size_t mixed_channels(const ModelConfig& model) {
@@ -85,9 +109,7 @@ double products_per_token(const ModelConfig& model) {
 }
 
 double layer_flops(const ModelConfig& c, double tokens, double past) {
-  const double width = static_cast<double>(mixed_channels(c)) / static_cast<double>(c.layers());
-  // Scores and their product with V: a multiply-add each per pair; of the new tokens among themselves, the causal half.
-  return 2 * layer_products(c) * tokens + 4 * width * tokens * (past + tokens / 2);
+  return 2 * layer_products(c) * tokens + pair_flops(c, tokens, past) / static_cast<double>(c.layers());
 }
 
 double head_flops(const ModelConfig& c, double tokens) {
