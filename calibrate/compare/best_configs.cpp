@@ -8,13 +8,13 @@
 
 namespace kvs::inline compare {
 
-void BestConfigs::add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs) {
-  if (!n) return;
+Json BestConfigs::add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs) {
+  if (!n) return {};
   const Configuration& one = configurations_[*n];
   const Json quality = quality_of(comparison_.configurations[*n]);
-  const Json config =
-      one.config.empty() ? made_config(one, quality) : copied_config(one, quality, to.parent_path(), outputs);
+  Json config = one.config.empty() ? made_config(one, quality) : copied_config(one, quality, to.parent_path(), outputs);
   outputs.add(to, dump_json(config) + "\n");
+  return config;
 }
 
 /// Returns the quality record of a configuration: its scores and the text that they are of.

@@ -28,7 +28,8 @@ class BestConfigs {
         calibrated_(calibrated) {}
 
   /// Adds the config of entry `n` as `to`, with copies of the files that it names. Does nothing if `n` is empty.
-  void add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs);
+  /// @return the config; null if `n` is empty
+  Json add(const std::optional<std::size_t>& n, const std::filesystem::path& to, OutputSet& outputs);
 
  private:
   Json quality_of(const ComparedConfiguration& found) const;

@@ -14,7 +14,6 @@
 #include "calibrate/compare/configurations.h"
 #include "calibrate/compare/options.h"
 #include "calibrate/compare/recommendation.h"
-#include "calibrate/config/config.h"
 #include "calibrate/registry.h"
 #include "cli/kvcalibrate/commands.h"
 #include "cli/kvcalibrate/task_input.h"
@@ -151,14 +150,13 @@ bool has_preset(const Run& run, const EngineUse& use) {
          run.model().format() == ModelFormat::kGguf;
 }
 
-/// Writes the engine's own file from the config of the recommended cache, if it has one.
-void write_preset(const Run& run, const RecommendFiles& files, const EngineUse& use) {
+/// Adds the engine's own file, if it has one, to the outputs. @param config  the recommended cache's
+void add_preset(const Run& run, const RecommendFiles& files, const EngineUse& use, const Json& config,
+                OutputSet& outputs) {
   if (!has_preset(run, use)) return;
-  const Exporter& exporter = exporter_of(use.exporter, "--engine");
-  StagedOutput staged(files.preset(), exporter.kind);
-  const Json config = read_config(files.config());
-  (void)exporter.write({.model = run.model(), .config = config, .config_path = files.config(), .out = staged.path()});
-  staged.commit(true);
+  const ExportJob job{
+      .model = run.model(), .config = config, .config_path = files.config(), .out = outputs.stage(files.preset())};
+  (void)exporter_of(use.exporter, "--engine").write(job);
 }
 
 /// The sample text as a file, which a run that is refused or fails removes.
@@ -244,19 +242,17 @@ void run_recommend(const Options& options) {
   run.load();
   std::optional<FrontQuestions> asked;
   if (task) asked.emplace(FrontQuestions{task->task, task->questions.samples, task->plan, task->longest});
-  std::optional<EngineUse> use;
   run_comparison(run, compared, std::move(input), asked, clock,
                  [&](const ComparisonResult& comparison, BestConfigs& configs, OutputSet& staged) {
                    std::optional<std::size_t> chosen;
                    Recommendation one = recommend(comparison, goal, run.config(), chosen);
                    if (chosen) add_use(run, files, comparison.configurations[*chosen], one);
-                   configs.add(chosen, files.config(), staged);
+                   const Json config = configs.add(chosen, files.config(), staged);
+                   if (one.use) add_preset(run, files, *one.use, config, staged);
                    Json json = to_json(one);
                    staged.add(files.result(), dump_json(json) + "\n");
-                   use = one.use;
                    return Conclusion{std::move(json), to_text(one)};
                  });
-  if (use) write_preset(run, files, *use);
 }
 
 }  // namespace
