@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <numeric>
 
 #include "calibrate/cache_choice.h"
 #include "core/error.h"
@@ -20,8 +22,11 @@ int main(int argc, char** argv) try {
   Cache cache = cache_maker(cache_of_config(argv[2], *source), *backend, model.config(), tokens.size())();
   std::ofstream out(argv[4], std::ios::binary);
   run_cached(decoder, cache, tokens, {}, [&](const ResidualStream& pass, std::size_t) {
-    for (std::size_t row = 0; row < pass.tokens(); ++row) {
-      const std::vector<float> logits = decoder.logits(pass, std::span(&row, 1));
+    constexpr std::size_t kSlice = 64;  // rows that share one pass over the weights of the head
+    for (std::size_t first = 0; first < pass.tokens(); first += kSlice) {
+      std::vector<std::size_t> rows(std::min(kSlice, pass.tokens() - first));
+      std::iota(rows.begin(), rows.end(), first);
+      const std::vector<float> logits = decoder.logits(pass, rows);
       out.write(reinterpret_cast<const char*>(logits.data()),
                 static_cast<std::streamsize>(logits.size() * sizeof(float)));
     }
