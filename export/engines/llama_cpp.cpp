@@ -38,6 +38,8 @@ bool has_one_head_size(const EngineCache& cache) {
 }
 
 /// llama.cpp rotates quantised rows only if all layers have one head size (src/llama-kv-cache.cpp at 0c1e570).
+/// Deviation: its attention on the CPU quantises queries to 8 bits where keys are quantised (ggml-cpu/ops.cpp,
+/// vec_dot_type); caches here read the same rows with queries in f32 (docs/engines.md).
 std::string obstacle_of_llama_cpp(const EngineCache& cache) {
   if (std::string found = only_full(cache); !found.empty()) return found;
   const auto types = cache.types();
