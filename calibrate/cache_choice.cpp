@@ -8,6 +8,7 @@
 #include "calibrate/config/config.h"
 #include "calibrate/registry.h"
 #include "model/cache_shape.h"
+#include "model/token_index.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -24,15 +25,9 @@ void refuse_method(const CacheChoice& choice, const ModelConfig& model) {
 }
 
 /// Refuses a cache that drops or codes tokens, for a text in which the model's index chooses the tokens that are read.
-void refuse_index(Cache& cache, const std::string& name, const ModelConfig& model, std::size_t tokens) {
-  for (const std::size_t layer : model.cached_layers()) {
-    const std::size_t chosen = model.layer[layer].attention.latent.index.chosen;
-    if (chosen > 0 && tokens > chosen && !cache.layer(layer).holds_every_token())
-      throw Error(ErrorCode::kUnsupported, name,
-                  "found a text of " + std::to_string(tokens) + " tokens, expected at most " + std::to_string(chosen) +
-                      " (index_topk): in a longer text the model's index chooses the tokens that are read, among those "
-                      "of the full cache");
-  }
+void refuse_choices(Cache& cache, const std::string& name, const ModelConfig& model, std::size_t tokens) {
+  for (const std::size_t layer : model.cached_layers())
+    refuse_dropped_tokens(model.layer[layer].attention.latent.index, cache.layer(layer), tokens, name);
 }
 
 }  // namespace
@@ -111,7 +106,7 @@ std::function<Cache()> cache_maker(CacheChoice choice, Backend& backend, const M
   if (!model.has_index()) return maker;
   return [maker = std::move(maker), name, &model, tokens] {
     Cache cache = maker();
-    refuse_index(cache, name, model, tokens);
+    refuse_choices(cache, name, model, tokens);
     return cache;
   };
 }

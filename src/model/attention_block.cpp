@@ -159,11 +159,9 @@ void ForwardPass::choose_tokens(ResidualStream& hidden, LayerStates& states, con
   }
   if (hidden.chosen == nullptr || hidden.chosen->empty()) return;
   states.chosen = *hidden.chosen;
-  if (cache == nullptr || cache->layer(states.layer).holds_every_token()) return;
-  throw Error(ErrorCode::kUnsupported, config.name,
-              "found a cache that drops or codes tokens, and a text of more than " +
-                  std::to_string(attention.index.chosen) +
-                  " tokens (index_topk), of which the model's index chooses those that are read; supported is: full");
+  if (cache == nullptr) return;
+  const std::size_t tokens = hidden.first_position + hidden.tokens();
+  refuse_dropped_tokens(attention.index, cache->layer(states.layer), tokens, config.name);
 }
 
 SharedStates ForwardPass::shared_states(const LayerStates& states) const {

@@ -78,6 +78,14 @@ void TokenIndex::choose_for_member(const Input& input, std::size_t member, const
   }
 }
 
+void refuse_dropped_tokens(const TokenIndexConfig& index, const LayerCache& cache, std::size_t tokens,
+                           const std::string& where) {
+  if (index.chosen == 0 || tokens <= index.chosen || cache.holds_every_token()) return;
+  throw Error(ErrorCode::kUnsupported, where,
+              "found a cache that drops or codes tokens, and a text of more than " + std::to_string(index.chosen) +
+                  " tokens (index_topk), of which the model's index chooses those that are read; supported is: full");
+}
+
 std::vector<std::int32_t> TokenIndex::choose(const Input& input) {
   const LayerStates& states = input.states;
   const std::size_t members = states.members(), tokens = states.tokens(), dim = input.config.dim,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "caches/layer_cache.h"
@@ -8,6 +9,12 @@
 #include "model/scratch.h"
 
 namespace kvs::inline model {
+
+/// Refuses a layer's cache that drops or codes tokens, for a text in which the index chooses the tokens that are read.
+/// @param tokens  of the text;  @param where  the cache or the model, in the message
+/// @throws Error kUnsupported
+void refuse_dropped_tokens(const TokenIndexConfig& index, const LayerCache& cache, std::size_t tokens,
+                           const std::string& where);
 
 /// The index of a latent attention chooses the tokens that each query reads: those s ≤ t with the largest
 /// Σ_h w_h(x_t) · max(0, q_h(t) · k(s)), where queries and keys of the index are projections of their own, rotated in
