@@ -28,6 +28,23 @@ void complete_geometry(AttentionConfig& heads, std::size_t d_model, std::string_
   }
 }
 
+void check_shared_layers(const ModelConfig& config, std::string_view where) {
+  const auto sizes = [&](std::size_t layer) {
+    const AttentionConfig& heads = config.layer[layer].attention;
+    return std::to_string(heads.kv_heads) + " KV heads of " + std::to_string(heads.head_dim) + " channels in layer " +
+           std::to_string(layer);
+  };
+  for (std::size_t layer = 0; layer < config.layers(); ++layer) {
+    const AttentionConfig& reader = config.layer[layer].attention;
+    if (!reader.kv_layer) continue;
+    const AttentionConfig& source = config.layer[*reader.kv_layer].attention;
+    if (reader.kv_heads == source.kv_heads && reader.head_dim == source.head_dim) continue;
+    throw Error(ErrorCode::kInput, where,
+                "found " + sizes(layer) + ", which reads the keys and values of another layer; expected " +
+                    sizes(*reader.kv_layer));
+  }
+}
+
 void check_rope(const ModelConfig& config, std::string_view where) {
   for (const RopeParameters& rope : config.ropes) {
     for (const std::size_t tokens : {std::size_t{1}, 2 * config.context}) {

@@ -194,11 +194,13 @@ void parse_expert_layers(const GgufFile& file, const GgufKeys& keys, const Archi
   }
 }
 
-/// In a family whose parallel models lack a norm, the norm decides, as in llama.cpp.
+/// In a family whose parallel models lack a norm, the norm decides; in a family without the switch its arithmetic does,
+/// as in llama.cpp.
 bool parse_parallel_residual(const GgufFile& file, const GgufKeys& keys, const Architecture& row) {
   const auto spec = std::ranges::find(row.feed_forward_tensors, true, &TensorSpec::sequential_only);
   if (spec == row.feed_forward_tensors.end())
-    return keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
+    return row.keys.parallel_residual.empty() ? row.arithmetic.parallel_residual
+                                              : keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
   return file.find(with_number(spec->gguf, 0) + ".weight") == nullptr;
 }
 
@@ -309,6 +311,7 @@ ParsedConfig parse_gguf_config(const GgufFile& file) {
   set_unrotated(config, unrotated_layers(keys, row, config));
   check_rope(config, where);
   set_gguf_layer_sizes(keys, sizes, parsed);
+  check_shared_layers(config, keys.place(std::string(name) + ".attention.shared_kv_layers"));
   return parsed;
 }
 

@@ -66,7 +66,12 @@ class GgufKeys {
     return has(key) ? file_.get_boolean(name(key)) : otherwise;
   }
   std::string text(std::string_view key) const { return std::string(file_.get_string(name(key))); }
-  const GgufValue& value(std::string_view key) const { return file_.metadata().find(name(key))->second; }
+  /// @throws Error kInput if the file lacks the key.
+  const GgufValue& value(std::string_view key) const {
+    const auto found = file_.metadata().find(name(key));
+    if (found == file_.metadata().end()) fail(ErrorCode::kInput, key, "missing key");
+    return found->second;
+  }
   bool nonzero(std::string_view key) const { return has(key) && unsigned_integer(key, UINT64_MAX) != 0; }
   double positive(std::string_view key) const {
     const double value = real(key);

@@ -214,6 +214,7 @@ ParsedConfig parse_hf_config(const std::filesystem::path& path) {
   parse_hf_rope(root, row.rope, config, parsed.notes);
   set_unrotated(config, hf_unrotated(root, row, config));
   check_rope(config, where);
+  check_shared_layers(config, hf_place(root, "num_kv_shared_layers"));
   parsed.attention_bias = hf_switch(root, row.keys.attention_bias, row.keys.attention_bias_default);
   parsed.output_bias = hf_switch(root, row.keys.output_bias, row.keys.output_bias_default);
   parsed.mlp_bias = hf_switch(root, row.keys.mlp_bias, row.keys.mlp_bias_default);

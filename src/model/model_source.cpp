@@ -31,6 +31,12 @@ TensorRole role_of(char kind) {
   }
 }
 
+const TensorArchive& with_tensors(const TensorArchive& archive, const fs::path& path) {
+  if (archive.tensors().empty())
+    throw Error(ErrorCode::kInput, path.string(), "found no tensors, expected the weights of a model");
+  return archive;
+}
+
 /// The part that both formats share once the archive is open and the config parsed.
 class OpenedSource : public ModelSource {
  public:
@@ -39,7 +45,7 @@ class OpenedSource : public ModelSource {
         format_(format),
         archive_(std::move(archive)),
         parsed_(std::move(parsed)),
-        tensors_(*archive_, format, parsed_) {}
+        tensors_(with_tensors(*archive_, path_), format, parsed_) {}
 
   const ModelConfig& config() const noexcept override { return parsed_.config; }
   const fs::path& path() const noexcept override { return path_; }

@@ -135,7 +135,6 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
 }
 
 void ModelTensors::fail_missing(const Missing& missing) const {
-  const StoredTensor* any = archive_->tensors().empty() ? nullptr : &archive_->tensors().front();
   const std::size_t count = missing.names.size();
   std::string text = std::to_string(count) + (count == 1 ? " tensor is missing: " : " tensors are missing: ") +
                      name_list(missing.names);
@@ -145,7 +144,7 @@ void ModelTensors::fail_missing(const Missing& missing) const {
     text += "; the config asks for " + std::to_string(layers_.size()) + " layers, the weights hold the first " +
             std::to_string(missing.whole_layers) + " whole";
   }
-  throw Error(ErrorCode::kInput, any == nullptr ? "model" : archive_->file_of(*any).string(), text);
+  throw Error(ErrorCode::kInput, archive_->file_of(archive_->tensors().front()).string(), text);
 }
 
 bool ModelTensors::needed(const TensorSpec& spec, std::size_t layer, const ParsedConfig& parsed) const noexcept {

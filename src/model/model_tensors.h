@@ -73,6 +73,7 @@ class TensorRows {
 /// The tensors of one model by role. They are located and their shapes checked against the config; no data are decoded.
 class ModelTensors {
  public:
+  /// @param archive  with one tensor or more
   /// @throws Error kInput (missing: the first 5 names and the count; shapes with the config's keys), kUnsupported (a
   /// tensor's type by name). Adds to `parsed.notes` the contents of the file beyond the config, and clears `tied_head`
   /// if the file holds a head that differs from the embedding.

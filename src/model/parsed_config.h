@@ -49,6 +49,9 @@ struct GeometryKeys {
 };
 void complete_geometry(AttentionConfig& heads, std::size_t d_model, std::string_view where, const GeometryKeys& names);
 
+/// Checks that layers that read other layers' keys and values have their sizes. @throws Error kInput with the layers.
+void check_shared_layers(const ModelConfig& config, std::string_view where);
+
 /// Checks combinations: parameters within their ranges may still yield NaN, for example YaRN with a theta of 1.
 /// @throws Error kInput if a frequency, within the context or at twice its length, is not finite.
 void check_rope(const ModelConfig& config, std::string_view where);

@@ -153,7 +153,11 @@ void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefau
   rope.scaling = parse_scaling(file, keys, defaults, rope.chunks(), config.context);
   if (defaults.proportional_share > 0) rope.scaling = as_proportional(keys, std::move(rope.scaling));
   config.ropes = {rope};
-  if (defaults.window_theta == 0) return;
+  if (defaults.window_theta == 0) {
+    must_be(keys, "rope.freq_base_swa", rope.theta);
+    keys.must_equal("rope.dimension_count_swa", rope.rotary_dim, "the number of the other layers");
+    return;
+  }
   const double theta =
       keys.positive_or("rope.freq_base_swa", defaults.window_theta_key.empty() ? rope.theta : defaults.window_theta);
   const std::size_t otherwise = std::min(rope.rotary_dim, window_head_dim);

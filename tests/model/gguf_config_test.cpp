@@ -126,6 +126,9 @@ TEST(GgufConfig, GptNeoxSaysWhetherItsBlocksAreParallel) {
   file.values["gptneox.use_parallel_residual"] = false;
   const ModelConfig config = parse_gguf_config(file).config;
   EXPECT_FALSE(config.arithmetic.parallel_residual);
+  FakeGguf sequential = metadata("qwen2");
+  sequential.values["qwen2.use_parallel_residual"] = true;  // llama.cpp reads it in GPT-NeoX alone
+  EXPECT_FALSE(parse_gguf_config(sequential).config.arithmetic.parallel_residual);
   EXPECT_EQ(config.arithmetic.norm, NormKind::kLayer);
   EXPECT_FALSE(config.arithmetic.gated);
   EXPECT_EQ(config.norm_epsilon, 1e-6F);

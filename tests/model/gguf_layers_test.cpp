@@ -188,6 +188,9 @@ TEST(GgufLayers, TheTensorsOfGemma4TellWhereItsRowsComeFrom) {
   EXPECT_TRUE(config.layer[3].attention.one_row);
   file.values["gemma4.attention.shared_kv_layers"] = std::uint64_t{3};
   expect_refused(file, ErrorCode::kInput, "shared_kv_layers: found 3, expected fewer");
+  file.values["gemma4.attention.shared_kv_layers"] = std::uint64_t{2};
+  file.values["gemma4.attention.head_count_kv"] = numbers({2, 1, 1, 1});
+  expect_refused(file, ErrorCode::kInput, "shared_kv_layers: found 1 KV heads of 16 channels in layer 2");
 }
 
 TEST(GgufLayers, OtherDivisorsOfGemma4sFrequenciesStayAsTheyAre) {

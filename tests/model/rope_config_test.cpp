@@ -266,12 +266,23 @@ class GgufRope : public ::testing::Test {
 TEST_F(GgufRope, ReadsBasesAndHowManyChannelsTurn) {
   EXPECT_EQ(parse().ropes[0], (RopeParameters{.theta = 10000, .rotary_dim = 8}));
   set("freq_base", 5e5);
-  set("freq_base_swa", 300.0);
   set("dimension_count", std::uint64_t{4});
   EXPECT_EQ(parse().ropes[0], (RopeParameters{.theta = 5e5, .rotary_dim = 4}));
+  set("freq_base_swa", 300.0);
   const ModelConfig two = parse(kTwoKinds);
   EXPECT_EQ(two.rope(0), (RopeParameters{.theta = 300, .rotary_dim = 4}));
   EXPECT_EQ(two.rope(2).theta, 5e5);
+}
+
+TEST_F(GgufRope, OneBaseIsNeverReadAsTwo) {
+  set("freq_base", 5e5);
+  set("freq_base_swa", 300.0);
+  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("llama.rope.freq_base_swa: found 300"));
+  set("freq_base_swa", 5e5);
+  set("dimension_count_swa", std::uint64_t{4});
+  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("llama.rope.dimension_count_swa: found 4"));
+  set("dimension_count_swa", std::uint64_t{8});
+  EXPECT_EQ(parse().ropes.size(), 1U);
 }
 
 TEST_F(GgufRope, LinearScalingIsOfTheLayersWithoutAWindow) {
