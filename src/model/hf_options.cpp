@@ -13,10 +13,11 @@ namespace kvs::inline model {
 namespace {
 
 /// Keys that affect the computation in some class of Transformers. If a row does not read such a key, only a neutral
-/// value is accepted: null, false, an empty list, or `number`.
+/// value is accepted: null, `on`, an empty list or object, or `number`.
 struct ArithmeticKey {
   std::string_view name;
   double number;
+  bool on = false;
 };
 constexpr std::array kArithmeticKeys{ArithmeticKey{"alibi", 0},
                                      ArithmeticKey{"attention_bias", 0},
@@ -25,6 +26,7 @@ constexpr std::array kArithmeticKeys{ArithmeticKey{"alibi", 0},
                                      ArithmeticKey{"clip_qkv", 0},
                                      ArithmeticKey{"embedding_multiplier", 1},
                                      ArithmeticKey{"final_logit_softcapping", 0},
+                                     ArithmeticKey{"is_causal", 1, true},
                                      ArithmeticKey{"logit_scale", 1},
                                      ArithmeticKey{"logits_scaling", 1},
                                      ArithmeticKey{"mamba_proj_bias", 0},
@@ -32,6 +34,7 @@ constexpr std::array kArithmeticKeys{ArithmeticKey{"alibi", 0},
                                      ArithmeticKey{"no_rope_layers", 0},
                                      ArithmeticKey{"num_experts", 0},
                                      ArithmeticKey{"num_local_experts", 0},
+                                     ArithmeticKey{"per_layer_config", 0},
                                      ArithmeticKey{"projectors_bias", 0},
                                      ArithmeticKey{"qk_layernorm", 0},
                                      ArithmeticKey{"query_pre_attn_scalar", 0},
@@ -114,10 +117,10 @@ constexpr std::array<std::string_view, 66> kOtherKeys{"_attn_implementation",
                                                       "use_cache",
                                                       "vocab_size"};
 
-bool neutral(const Json& value, double number) {
-  if (value.is_boolean()) return !value.get<bool>();
-  if (value.is_number()) return value.get<double>() == number;
-  return value.is_null() || (value.is_array() && value.empty());
+bool neutral(const Json& value, const ArithmeticKey& key) {
+  if (value.is_boolean()) return value.get<bool>() == key.on;
+  if (value.is_number()) return value.get<double>() == key.number;
+  return value.is_null() || (value.is_structured() && value.empty());
 }
 
 void append(std::string& list, const std::string& key) { list += (list.empty() ? "" : ", ") + printable(key, 80); }
@@ -310,7 +313,7 @@ void check_hf_options(const JsonCursor& root, const Architecture& row, std::vect
       continue;
     }
     // No row reads the switch of bidirectional attention: every class here is a causal decoder.
-    if (reads(row, key) || neutral(root.at(key).value(), found->number)) continue;
+    if (reads(row, key) || neutral(root.at(key).value(), *found)) continue;
     throw Error(ErrorCode::kUnsupported, root.at(key).place(),
                 "found " + describe_json(root.at(key).value()) + ", which " + std::string(row.hf_class) +
                     " does not compute with here; expected the key to be absent or to change nothing");

@@ -116,6 +116,8 @@ TEST(HfOptions, KeysOfOtherClassesAreRefusedUnlessTheyChangeNothing) {
         std::tuple{"gemma3_text", "attn_logit_softcapping", Json(50)}, std::tuple{"gpt_neox", "mlp_bias", Json(true)},
         std::tuple{"gemma2", "use_bidirectional_attention", Json(true)},
         std::tuple{"hunyuan_v1_moe", "use_cla", Json(true)}, std::tuple{"deepseek_v32", "mlp_bias", Json(true)},
+        std::tuple{"gemma4_text", "is_causal", Json(false)}, std::tuple{"llama", "is_causal", Json(0)},
+        std::tuple{"llama", "per_layer_config", Json{{"0", {{"head_dim", 8}}}}},
         std::tuple{"phi3", "num_local_experts", Json(8)}, std::tuple{"olmo2", "clip_qkv", Json(8.0)},
         std::tuple{"gemma2", "sliding_window_pattern", Json(3)}}) {
     expect_refused(type, {{key, value}}, ErrorCode::kUnsupported, std::string("/") + key);
@@ -125,7 +127,9 @@ TEST(HfOptions, KeysOfOtherClassesAreRefusedUnlessTheyChangeNothing) {
                      {"residual_multiplier", 1},
                      {"use_sliding_window", false},
                      {"clip_qkv", nullptr},
-                     {"max_window_layers", 28}};
+                     {"per_layer_config", Json::object()},
+                     {"max_window_layers", 28},
+                     {"is_causal", true}};
   check_hf_options(JsonCursor(neutral, "config.json"), row_of("llama"), notes);
   EXPECT_THAT(notes, IsEmpty());
 }

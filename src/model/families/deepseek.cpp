@@ -62,7 +62,7 @@ ExpertLayers read_deepseek_v3(const JsonCursor& root, std::size_t layers) {
 ExpertLayers read_deepseek_v32(const JsonCursor& root, std::size_t layers) {
   ExpertKeys keys = kDeepseekV3Keys;
   keys.types = "mlp_layer_types";
-  return read_experts(root, layers, keys);
+  return read_experts(root, layers, with_other_count(root, keys));
 }
 
 void read_indexed_layers(const JsonCursor& root, ModelConfig& config) {

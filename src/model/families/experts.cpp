@@ -13,7 +13,7 @@ namespace {
 std::string_view stated_key(const JsonCursor& root, const std::array<std::string_view, 2>& names) {
   const auto& [own, other] = names;
   if (other.empty() || !root.has(other)) return own;
-  if (root.has(own) && root.at(own).value() != root.at(other).value())
+  if (root.has(own) && !(root.at(own).value() == root.at(other).value()))  // a NaN is neither equal nor unequal
     root.at(other).fail(describe_json(root.at(own).value()) + ", the value of /" + std::string(own));
   return other;
 }
@@ -73,6 +73,12 @@ void read_chosen(const JsonCursor& root, const ExpertKeys& keys, ExpertLayers& a
 
 }  // namespace
 
+ExpertKeys with_other_count(const JsonCursor& root, ExpertKeys keys) {
+  constexpr std::string_view kOther = "num_experts";
+  if (root.has(kOther)) keys.count[1] = kOther;
+  return keys;
+}
+
 ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const ExpertKeys& keys) {
   ExpertLayers all{.experts = {.scores = keys.scores}, .sparse = sparse_layers(root, layers, keys)};
   if (std::ranges::find(all.sparse, true) == all.sparse.end()) return all;
@@ -92,10 +98,11 @@ ExpertLayers read_experts(const JsonCursor& root, std::size_t layers, const Expe
   if (keys.clamped)
     experts.clamp = {.alpha = static_cast<float>(hf_positive(root, "swiglu_alpha", 1.702)),
                      .limit = static_cast<float>(hf_positive(root, "swiglu_limit", 7))};
+  if (keys.groups || keys.scaled)
+    experts.scale = static_cast<float>(hf_positive(root, "routed_scaling_factor", double{keys.scale_default}));
   if (!keys.groups) return all;
   experts.groups = hf_count(root, "n_group", kMaxWidth, keys.groups_default);
   experts.chosen_groups = hf_count(root, "topk_group", kMaxWidth, keys.chosen_groups_default);
-  experts.scale = static_cast<float>(hf_positive(root, "routed_scaling_factor", double{keys.scale_default}));
   if (const std::string problem = group_problem(experts); !problem.empty())
     throw Error(ErrorCode::kInput, hf_place(root, experts.count % experts.groups != 0 ? "n_group" : "topk_group"),
                 problem);

@@ -56,6 +56,7 @@ struct ExpertKeys {
   std::string_view shared_count = {};      // shared experts of an expert's width
   std::string_view least_sum = {};         // key of ExpertsConfig::least_sum; 1e-12 if it is missing
   bool groups = false;                     // n_group, topk_group, routed_scaling_factor
+  bool scaled = false;                     // routed_scaling_factor alone
   std::string_view step = {};              // every step-th layer has experts
   std::string_view dense = {};             // list of layers without experts
   std::string_view types = {};             // list of "dense" and "sparse", which holds before `first`
@@ -68,6 +69,10 @@ struct ExpertKeys {
   std::size_t groups_default = 1, chosen_groups_default = 1;
   std::size_t count_default = 0, chosen_default = 0, width_default = 0, shared_width_default = 0;
 };
+
+/// Returns `keys` for classes that also know the number of experts by a third name, num_experts, which holds if it is
+/// there. Source: DeepseekV32Config in Transformers.
+ExpertKeys with_other_count(const JsonCursor& root, ExpertKeys keys);
 
 /// Reads the experts of a config.json, and the layers that have them. Keys of other families have no effect.
 /// @throws Error kInput with the JSON pointer, also for two names of one number that differ.

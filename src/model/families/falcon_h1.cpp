@@ -63,6 +63,7 @@ void read_factors(const JsonCursor& root, ParsedConfig& parsed) {
 
 /// Every layer has both blocks, which read the same input.
 void read_falcon(const JsonCursor& root, ParsedConfig& parsed) {
+  check_mixer_activation(root, "hidden_act");
   RecurrenceConfig block = read_mamba2(root, {.inner = "mamba_d_ssm", .inner_default = 1024});
   read_step_limits(root, block);
   if (!hf_switch(root, "mamba_rms_norm", false)) block.norm_channels = 0;

@@ -30,22 +30,22 @@ ExpertLayers read_glm_lite_experts(const JsonCursor& root, std::size_t layers) {
                        .width_default = 1536});
 }
 
+constexpr ExpertKeys kGlmDsaKeys{.count = {"n_routed_experts", "num_local_experts"},
+                                 .normalised = "norm_topk_prob",
+                                 .shared_count = "n_shared_experts",
+                                 .groups = true,
+                                 .types = "mlp_layer_types",
+                                 .first = "first_k_dense_replace",
+                                 .first_default = 3,
+                                 .shared_count_default = 1,
+                                 .normalised_default = true,
+                                 .scores = ExpertsConfig::Scores::kSigmoid,
+                                 .scale_default = 2.5F,
+                                 .count_default = 256,
+                                 .chosen_default = 8,
+                                 .width_default = 2048};
 ExpertLayers read_glm_dsa_experts(const JsonCursor& root, std::size_t layers) {
-  return read_experts(root, layers,
-                      {.count = {"n_routed_experts", "num_local_experts"},
-                       .normalised = "norm_topk_prob",
-                       .shared_count = "n_shared_experts",
-                       .groups = true,
-                       .types = "mlp_layer_types",
-                       .first = "first_k_dense_replace",
-                       .first_default = 3,
-                       .shared_count_default = 1,
-                       .normalised_default = true,
-                       .scores = ExpertsConfig::Scores::kSigmoid,
-                       .scale_default = 2.5F,
-                       .count_default = 256,
-                       .chosen_default = 8,
-                       .width_default = 2048});
+  return read_experts(root, layers, with_other_count(root, kGlmDsaKeys));
 }
 
 void read_glm_dsa_layers(const JsonCursor& root, ModelConfig& config) {

@@ -40,13 +40,17 @@ ExpertLayers read_granite_hybrid_experts(const JsonCursor& root, std::size_t lay
                        .shared_width_default = 1024});
 }
 
+constexpr std::string_view kOtherTypes = "layers_block_type";  // holds in Transformers, where both are stated
+
 void read_granite_hybrid(const JsonCursor& root, ParsedConfig& parsed) {
   std::vector<LayerConfig>& layers = parsed.config.layer;
   RecurrenceConfig block = read_mamba2(root, {});
   read_step_limits(root, block);
-  const std::vector<std::size_t> types = read_layer_types(root, layers.size(), kMixerKinds);
+  const std::string_view key = root.has(kOtherTypes) ? kOtherTypes : "layer_types";
+  const std::vector<std::size_t> types = read_layer_types(root, layers.size(), kMixerKinds, key);
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     if (!types.empty() && !is_recurrent(types[layer])) continue;
+    check_mixer_activation(root, "hidden_act");
     layers[layer].attention = {};
     layers[layer].recurrence = block;
   }
@@ -61,7 +65,7 @@ void read_gguf_granite_hybrid(const GgufKeys& keys, ParsedConfig& parsed) {
 }
 
 constexpr std::array<std::string_view, 3> kHybridKeyNames{"position_embedding_type", "shared_intermediate_size",
-                                                          "layers_block_type"};
+                                                          kOtherTypes};
 constexpr auto kHybridKeys = join(kMamba2KeyNames, kHybridKeyNames);
 constexpr ExpertRules kHybridExpertRules{
     .read = read_granite_hybrid_experts, .gguf_normalised = true, .keys = kExpertKeyNames, .tensors = kGraniteExperts};

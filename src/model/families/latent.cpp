@@ -63,12 +63,13 @@ std::vector<bool> listed_choices(const JsonCursor& list, std::size_t layers) {
   const std::string text = letters ? list.string() : "";
   if ((letters ? text.size() : list.array_size()) != layers)
     list.fail("one kind for each of " + std::to_string(layers) + " layers");
+  const auto place = [&](std::size_t layer) { return letters ? list : list.at(layer); };
   for (std::size_t layer = 0; layer < layers; ++layer) {
     const std::string kind = letters ? text.substr(layer, 1) : list.at(layer).string();
-    if (kind != "full" && kind != "shared" && kind != "F" && kind != "S") list.fail("\"full\" or \"shared\"");
+    if (kind != "full" && kind != "shared" && kind != "F" && kind != "S") place(layer).fail("\"full\" or \"shared\"");
     shared[layer] = kind == "shared" || kind == "S";
   }
-  if (shared.front()) list.fail("an index of its own in the first layer");
+  if (shared.front()) place(0).fail("an index of its own in the first layer");
   return shared;
 }
 

@@ -71,7 +71,9 @@ void read_gguf_convolutions(const GgufKeys& keys, ParsedConfig& parsed) {
   set_gguf_mixers(short_convolution(parsed.config.d_model, keys.count("shortconv.l_cache", kMaxTaps)), parsed);
 }
 
+/// Transformers passes over hidden_act.
 void read_convolutions(const JsonCursor& root, ParsedConfig& parsed) {
+  check_mixer_activation(root, "hidden_act");
   const RecurrenceConfig block = short_convolution(parsed.config.d_model, hf_count(root, "conv_L_cache", kMaxTaps, 3));
   const std::vector<bool> convolves = convolution_layers(root, parsed.config.layers());
   for (std::size_t layer = 0; layer < convolves.size(); ++layer) {
@@ -82,13 +84,14 @@ void read_convolutions(const JsonCursor& root, ParsedConfig& parsed) {
   parsed.config.tied_head = hf_switch(root, "tie_embedding", parsed.config.tied_head);
 }
 
-/// Returns the width of a feed-forward network, which may be stated before its adjustment.
-std::size_t adjusted_width(const JsonCursor& root, std::size_t width) {
-  constexpr std::string_view kStated = "block_ff_dim", kAdjusts = "block_auto_adjust_ff_dim",
-                             kFactor = "block_ffn_dim_multiplier", kMultiple = "block_multiple_of";
-  if (root.has(kStated)) width = hf_count(root, kStated, kMaxWidth);
-  if (!hf_switch(root, kAdjusts, true)) return width;
-  width = 2 * width / 3;
+constexpr std::string_view kStatedWidth = "block_ff_dim";
+
+/// Returns the width of a feed-forward network of which `stated` channels are stated; 0: none are left.
+std::size_t adjusted_width(const JsonCursor& root, std::size_t stated) {
+  constexpr std::string_view kAdjusts = "block_auto_adjust_ff_dim", kFactor = "block_ffn_dim_multiplier",
+                             kMultiple = "block_multiple_of";
+  if (!hf_switch(root, kAdjusts, true)) return stated;
+  const std::size_t width = 2 * stated / 3;
   if (root.value().contains(kFactor) && root.at(kFactor).is_null()) return width;
   const double scaled = hf_positive(root, kFactor, 1) * static_cast<double>(width);
   const std::size_t multiple = hf_count(root, kMultiple, kMaxWidth, 256);
@@ -99,8 +102,14 @@ std::size_t adjusted_width(const JsonCursor& root, std::size_t width) {
 
 void read_lfm2(const JsonCursor& root, ParsedConfig& parsed) {
   read_convolutions(root, parsed);
-  for (LayerConfig& layer : parsed.config.layer)
-    layer.feed_forward.d_ff = adjusted_width(root, layer.feed_forward.d_ff);
+  const std::string_view key = root.has(kStatedWidth) ? kStatedWidth : "intermediate_size";
+  for (LayerConfig& layer : parsed.config.layer) {
+    const std::size_t stated =
+        root.has(kStatedWidth) ? hf_count(root, kStatedWidth, kMaxWidth) : layer.feed_forward.d_ff;
+    layer.feed_forward.d_ff = adjusted_width(root, stated);
+    if (layer.feed_forward.d_ff == 0)
+      fail_hf_number(root, key, stated, "a width that leaves channels after its adjustment");
+  }
 }
 
 void read_lfm2_moe(const JsonCursor& root, ParsedConfig& parsed) {
@@ -112,7 +121,7 @@ ExpertLayers read_lfm2_experts(const JsonCursor& root, std::size_t layers) {
   return read_experts(root, layers,
                       {.count = {"num_experts", ""},
                        .normalised = "norm_topk_prob",
-                       .groups = true,
+                       .scaled = true,
                        .first = "num_dense_layers",
                        .first_default = 2,
                        .normalised_default = true,

@@ -67,8 +67,7 @@ constexpr Architecture kMinistral3{
              .head_dim_default = 128,
              .kv_heads_default = 8,
              .context_default = 262144},
-    .rope = {.theta = 1e6,
-             .gguf_log_multiplier = true,
+    .rope = {.gguf_log_multiplier = true,
              .unsaid = R"({"rope_type": "yarn", "rope_theta": 1e6, "factor": 16, "beta_fast": 32, "beta_slow": 1,
                           "original_max_position_embeddings": 16384, "mscale": 1, "mscale_all_dim": 1,
                           "llama_4_scaling_beta": 0.1})"}};

@@ -1,6 +1,8 @@
 #include "model/families/experts.h"
 #include "model/families/families.h"
 #include "model/families/latent.h"
+#include "model/hf_options.h"
+#include "model/parsed_config.h"
 
 namespace kvs::inline model {
 
@@ -26,8 +28,14 @@ ExpertLayers read_mistral4_experts(const JsonCursor& root, std::size_t layers) {
                        .width_default = 2048});
 }
 
+/// In Transformers the share of a head that rotates is one of head_dim.
 void read_mistral4_layers(const JsonCursor& root, ModelConfig& config) {
+  constexpr std::string_view kHeadDim = "head_dim";
   read_latent_attention(root, config, {.rank = 256, .query_rank = 1024, .plain_dim = 64});
+  const AttentionConfig& attention = config.layer.front().attention;
+  const std::size_t head = attention.latent.plain_dim + attention.shared_key_dim();
+  if (root.has(kHeadDim) && hf_count(root, kHeadDim, kMaxWidth) != head)
+    root.at(kHeadDim).fail(std::to_string(head) + ", the sum of qk_nope_head_dim and qk_rope_head_dim");
 }
 
 constexpr ExpertRules kMistral4Rules{

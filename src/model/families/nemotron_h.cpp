@@ -58,15 +58,16 @@ constexpr float kLeastStep = 0.001F;  // of Mamba-2, if no time_step_min is stat
 
 enum class NemotronKind : std::uint8_t { kMamba, kAttention, kMlp, kMoe };
 
-/// Reads the kind of each layer: layers_block_type, or hybrid_override_pattern, a letter for each layer.
+/// Reads the kind of each layer: layer_types, layers_block_type, or hybrid_override_pattern, a letter for each layer.
 std::vector<NemotronKind> nemotron_kinds(const JsonCursor& root, std::size_t layers) {
   using enum NemotronKind;
-  constexpr std::string_view kTypes = "layers_block_type", kPattern = "hybrid_override_pattern", kLetters = "M*-E";
+  constexpr std::string_view kPattern = "hybrid_override_pattern", kLetters = "M*-E";
+  const std::string_view types = root.has("layer_types") ? "layer_types" : "layers_block_type";
   static constexpr std::array<std::string_view, 6> kNames{"linear_attention", "mamba", "full_attention",
                                                           "attention",        "mlp",   "moe"};
   static constexpr std::array kOfNames{kMamba, kMamba, kAttention, kAttention, kMlp, kMoe};
   std::vector<NemotronKind> kinds;
-  for (const std::size_t name : read_layer_types(root, layers, kNames, kTypes)) kinds.push_back(kOfNames[name]);
+  for (const std::size_t name : read_layer_types(root, layers, kNames, types)) kinds.push_back(kOfNames[name]);
   if (!kinds.empty()) return kinds;
   const JsonCursor pattern = root.at(kPattern);
   const std::string& letters = pattern.string();
@@ -96,18 +97,26 @@ ExpertLayers read_nemotron_experts(const JsonCursor& root, std::size_t layers) {
   return all;
 }
 
+/// Returns the name of a key in the configs of other families with Mamba-2, which holds in Transformers, or its own.
+std::string_view key_of_mamba(const JsonCursor& root, std::string_view other, std::string_view own) {
+  return root.has(other) ? other : own;
+}
+
 /// Leaves each layer its one block. As Transformers' pass over several tokens, steps are at least time_step_min.
 void read_nemotron(const JsonCursor& root, ParsedConfig& parsed) {
+  check_mixer_activation(root, "mamba_hidden_act");
   std::vector<LayerConfig>& layers = parsed.config.layer;
   RecurrenceConfig block = read_mamba2(root, {.heads = "mamba_num_heads",
                                               .head_dim = "mamba_head_dim",
-                                              .groups = "n_groups",
+                                              .groups = key_of_mamba(root, "mamba_n_groups", "n_groups"),
                                               .state = "ssm_state_size",
-                                              .kernel = "conv_kernel",
+                                              .kernel = key_of_mamba(root, "mamba_d_conv", "conv_kernel"),
                                               .head_dim_default = 64,
                                               .groups_default = 8,
                                               .state_default = 128});
-  block.least_step = static_cast<float>(hf_positive(root, "time_step_min", double{kLeastStep}));
+  const std::string_view least_step = key_of_mamba(root, "mamba_dt_min", "time_step_min");
+  block.least_step = static_cast<float>(hf_positive(root, least_step, double{kLeastStep}));
+  parsed.convolution_bias = hf_switch(root, "mamba_conv_bias", parsed.convolution_bias);
   const std::vector<NemotronKind> kinds = nemotron_kinds(root, layers.size());
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     const NemotronKind kind = kinds[layer];
@@ -132,7 +141,7 @@ void read_gguf_nemotron(const GgufKeys& keys, ParsedConfig& parsed) {
   }
 }
 
-constexpr std::array<std::string_view, 31> kNemotronKeys{"attention_bias",  // without effect in Transformers
+constexpr std::array<std::string_view, 40> kNemotronKeys{"attention_bias",  // without effect in Transformers
                                                          "chunk_size",
                                                          "conv_kernel",
                                                          "expand",
@@ -159,6 +168,15 @@ constexpr std::array<std::string_view, 31> kNemotronKeys{"attention_bias",  // w
                                                          "time_step_min",
                                                          "use_mamba_kernels",
                                                          "keep_mtp_layers",
+                                                         "mamba_chunk_size",
+                                                         "mamba_conv_bias",
+                                                         "mamba_d_conv",
+                                                         "mamba_dt_init_floor",
+                                                         "mamba_dt_limit",
+                                                         "mamba_dt_max",
+                                                         "mamba_dt_min",
+                                                         "mamba_expand",
+                                                         "mamba_n_groups",
                                                          "mamba_num_groups",
                                                          "moe_router_dtype",
                                                          "norm_eps",

@@ -31,7 +31,16 @@ std::vector<std::size_t> read_layer_types(const JsonCursor& root, std::size_t la
   return types;
 }
 
+void check_mixer_activation(const JsonCursor& root, std::string_view key) {
+  if (!root.has(key)) return;
+  const JsonCursor stated = root.at(key);
+  if (stated.string() == "silu" || stated.string() == "swish") return;
+  throw Error(ErrorCode::kUnsupported, stated.place(),
+              "found " + describe_json(stated.value()) + ", supported in a model with recurrent layers is: silu");
+}
+
 void read_delta_net(const JsonCursor& root, ParsedConfig& parsed) {
+  check_mixer_activation(root, "hidden_act");
   std::vector<LayerConfig>& layers = parsed.config.layer;
   RecurrenceConfig block{.kind = RecurrenceConfig::Kind::kDeltaNet,
                          .key_heads = hf_count(root, "linear_num_key_heads", kMaxHeads, 16),

@@ -58,6 +58,8 @@ RecurrenceConfig read_mamba2(const JsonCursor& root, const Mamba2Keys& keys);
 RecurrenceConfig read_gguf_mamba2(const GgufKeys& keys, std::string_view norm);
 /// Gives `block` to the layers without attention.
 void set_gguf_mixers(const RecurrenceConfig& block, ParsedConfig& parsed);
+/// Refuses another function than SiLU after the convolution of recurrent blocks. @throws Error kUnsupported
+void check_mixer_activation(const JsonCursor& root, std::string_view key);
 /// Reads time_step_limit, whose end may be Infinity.
 void read_step_limits(const JsonCursor& root, RecurrenceConfig& block);
 
