@@ -5,6 +5,8 @@ import json
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, Mistral4Config, Mistral4ForCausalLM
 
+import random_plain
+
 AutoModelForCausalLM.register(Mistral4Config, Mistral4ForCausalLM, exist_ok=True)  # missing in Transformers 5.24
 LOCAL = ["sliding_attention", "full_attention"]
 
@@ -287,7 +289,11 @@ FAMILIES = {"qwen3_next": qwen3_next, "qwen3_5_text": qwen3_5, "qwen3_5_moe_text
             "gemma3n_text": gemma3n, "lfm2": lfm2, "lfm2_moe": lfm2_moe, "granitemoehybrid": granitemoehybrid,
             "nemotron_h": nemotron_h, "falcon_h1": falcon_h1, "gpt_oss": gpt_oss, "llama4_text": llama4,
             "deepseek_v2": deepseek_v2, "deepseek_v3": deepseek_v3, "deepseek_v32": indexed, "mistral4": mistral4,
-            "glm4_moe_lite": glm4_moe_lite, "glm_moe_dsa": glm_moe_dsa}
+            "glm4_moe_lite": glm4_moe_lite, "glm_moe_dsa": glm_moe_dsa, **random_plain.FAMILIES}
+# Two names of one key in the class's attribute_map.
+OTHER_NAMES = {"glm4_moe": ("n_routed_experts", "num_local_experts"), "qwen3_moe": ("num_experts", "num_local_experts"),
+               "ernie4_5_moe": ("moe_num_experts", "num_experts"),
+               "hunyuan_v1_moe": ("num_experts", "num_local_experts")}
 KEPT = ("vocab_size", "hidden_size", "num_hidden_layers", "model_type", "num_attention_heads", "dtype")
 
 
@@ -322,6 +328,21 @@ def fill(model, r):
                 buffer.copy_(0.25 * torch.randn(buffer.shape, generator=generator))
 
 
+def misspell(r, kind, config):
+    """Writes some keys as Transformers 4 did, or by their other name."""
+    rope_of = config.get("rope_parameters") or {}
+    if kind in random_plain.FAMILIES and "rope_theta" in rope_of and r.random() < 0.3:
+        scaling = config.pop("rope_parameters")
+        config["rope_theta"] = scaling.pop("rope_theta")
+        if "partial_rotary_factor" in scaling:
+            config["partial_rotary_factor"] = scaling.pop("partial_rotary_factor")
+        if scaling["rope_type"] != "default" or len(scaling) > 1:
+            config["rope_scaling"] = scaling
+    own, other = OTHER_NAMES.get(kind, ("", ""))
+    if own in config and r.random() < 0.3:
+        config[other] = config.pop(own)
+
+
 def write(r, kind, folder):
     """Writes a model as Transformers does, with some keys of its config left out. @return token ids"""
     model = draw(r, kind)
@@ -333,5 +354,6 @@ def write(r, kind, folder):
         needed = key in KEPT or key == "num_key_value_heads" and "kv_lora_rank" in config  # no heads that share keys
         if not needed and r.random() < 0.02:
             del config[key]
+    misspell(r, kind, config)
     (folder / "config.json").write_text(json.dumps(config, indent=1))
     return [r.randrange(model.config.vocab_size) for _ in range(r.choice([30, 90]))]
