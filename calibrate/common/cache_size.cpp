@@ -23,6 +23,12 @@ bool has_lists(const Json& settings, const std::vector<ParameterSpec>& specs) {
   });
 }
 
+/// Returns true if some layers stay at 16 bits, as given or by default. @param resolved  with every parameter
+bool skips_layers(const Json& resolved) {
+  const auto skipped = resolved.find("type_skip_layers");
+  return skipped != resolved.end() && !skipped->empty();
+}
+
 BackendTensor<float, 4> zeros(Backend& backend, std::size_t heads, std::size_t tokens, std::size_t head_dim) {
   BackendTensor<float, 4> states(backend, {1, heads, tokens, head_dim});
   const std::vector<float> values(heads * tokens * head_dim);
@@ -77,7 +83,7 @@ std::size_t CacheSizes::run(LayerCache& cache, std::size_t layer, const Prefix& 
 std::vector<std::size_t> CacheSizes::by_layer(const Json& settings) {
   Parameters parameters({{settings, "", ErrorCode::kUsage}}, *shape_);
   Cache cache = make_cache(*method_, parameters, *shape_);
-  const bool by_itself = has_lists(settings, parameters.specs());
+  const bool by_itself = has_lists(settings, parameters.specs()) || skips_layers(parameters.resolved());
   std::map<std::tuple<std::type_index, LayerShape, std::size_t>, std::size_t> kinds;
   std::vector<std::size_t> bytes;
   for (std::size_t layer = 0; layer < shape_->layers.size(); ++layer) {

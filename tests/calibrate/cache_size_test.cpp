@@ -45,6 +45,18 @@ TEST(CacheSize, CountsLayersByThemselves) {
   EXPECT_EQ(sizes("streaming", windowed).full(), (2 * kDocument + 64) * kRowBytes);
 }
 
+// TurboQuant leaves the first and the last two layers at 16 bits.
+TEST(CacheSize, CountsLayersThatStayAt16Bits) {
+  const CacheShape deep{.layers = std::vector<LayerShape>(6, {.kv_heads = 1, .head_dim = 64})};
+  constexpr std::size_t kPlain = kDocument * 2 * 64 * 2, kFp8 = kDocument * 2 * 64;
+  EXPECT_EQ(sizes("full", deep).by_layer({{"type", "fp8"}, {"type_skip_layers", {0, 4}}}),
+            (std::vector<std::size_t>{kPlain, kFp8, kFp8, kFp8, kPlain, kFp8}));
+  const std::vector<std::size_t> turbo = sizes("full", deep).by_layer({{"type", "turboquant_4bit_nc"}});
+  EXPECT_EQ(turbo[1], kPlain);
+  EXPECT_LT(turbo[2], kFp8);
+  EXPECT_EQ(turbo[4], kPlain);
+}
+
 /// Layers of two sizes, one that stores a row for both sides, one without a cache and one that reads another's rows.
 CacheShape mixed_shape() {
   return {.layers = {{.kv_heads = 2, .head_dim = 16},
