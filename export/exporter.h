@@ -44,6 +44,9 @@ struct Exporter {
   Json (*write)(const ExportJob& job);
   bool has_overlay = false;  // can write only the files that differ from the model's (ExportJob::overlay)
   bool has_ranks = false;    // writes something for each of ExportJob::tensor_parallel ranks
+  /// Name of the file where `recommend` writes it; empty: it needs more than the config.
+  std::string_view preset = {};
+  bool for_gguf = false;  // refuses a model that is no GGUF file
 };
 
 std::span<const Exporter> exporters() noexcept;

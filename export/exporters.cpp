@@ -11,8 +11,10 @@
 #include "export/exporters/hf_generation.h"
 #include "export/exporters/hf_mla.h"
 #include "export/exporters/llama_cpp.h"
+#include "export/exporters/modelopt_map.h"
 #include "export/exporters/rank_files.h"
 #include "export/exporters/sglang_scales.h"
+#include "export/exporters/vllm_flags.h"
 #include "export/exporters/vllm_fp8.h"
 
 namespace kvs::inline exporting {
@@ -34,10 +36,20 @@ std::string row_pair_obstacle(const ModelConfig& model) {
 constexpr std::array kExporters{
     Exporter{"llama-cpp", "the cache types of llama.cpp: a preset of llama-server, with the flags", "full",
              "a config of the full cache with one storage type of llama.cpp for all layers; a GGUF file", kFile, false,
-             true, nullptr, write_llama_cpp},
+             true, nullptr, write_llama_cpp, false, false, "llama-server.ini", true},
+    Exporter{"vllm-flags", "the type of vLLM's cache and the layers at 16 bits: the file of vllm serve --config",
+             "full", "a config of the full cache that vLLM executes", kFile, false, true, nullptr, write_vllm_flags,
+             false, false, "vllm.yaml"},
     Exporter{"vllm-fp8", "the model with the scales of vLLM's fp8 cache, or with --overlay the scales alone: a folder",
              "full", "a config of the full cache with type=fp8; a Hugging Face folder", kFolder, false, true,
              row_pair_obstacle, write_vllm_fp8, true},
+    Exporter{"modelopt-map",
+             "the model with ModelOpt's map of a cache in fp8 and nvfp4 by layer, or with --overlay the files that "
+             "differ: a folder",
+             "full",
+             "a config of the full cache in fp8, nvfp4 or 16 bits by layer, with one scale a layer; a Hugging Face "
+             "folder with weights of 16 bits",
+             kFolder, false, true, row_pair_obstacle, write_modelopt_map, true},
     Exporter{"sglang-scales", "the scales of SGLang's fp8 cache: the file of --quantization-param-path", "full",
              "a config of the full cache with type=fp8 and one scale a layer (kvcalibrate store --per pair); a Hugging "
              "Face folder",

@@ -17,11 +17,37 @@ namespace {
 
 using Documents = std::span<const std::vector<std::int32_t>>;
 
+/// Layers that take one candidate together: indices of the trading layers.
+using LayerGroups = std::vector<std::vector<std::size_t>>;
+
+constexpr std::size_t kMostEnds = 8;  // of the numbers of layers at each end that are tried: 1, 2, 4, 8
+
 /// Returns the layers of the settings that choose what they keep.
-std::vector<std::size_t> trading_layers(const ModelConfig& model, const std::vector<std::size_t>& named) {
+std::vector<std::size_t> trading_layers(const BudgetSpace& space, const std::vector<std::size_t>& named) {
+  if (space.is_offered()) return named;
   std::vector<std::size_t> layers;
-  std::ranges::copy_if(named, std::back_inserter(layers), [&](std::size_t layer) { return model.window(layer) == 0; });
+  std::ranges::copy_if(named, std::back_inserter(layers),
+                       [&](std::size_t layer) { return space.model().window(layer) == 0; });
   return layers;
+}
+
+/// Returns the first `ends` layers, those in the middle, and the last `ends`.
+LayerGroups groups_of_ends(std::size_t layers, std::size_t ends) {
+  LayerGroups groups(3);
+  for (std::size_t n = 0; n < layers; ++n) groups[n < ends ? 0 : n < layers - ends ? 1 : 2].push_back(n);
+  return groups;
+}
+
+/// Returns the ways to group layers that an engine allows; the best is kept.
+std::vector<LayerGroups> groupings(TypesByLayer types, std::size_t layers) {
+  std::vector<LayerGroups> all;
+  if (types == TypesByLayer::kEnds)
+    for (std::size_t ends = 1; ends <= kMostEnds && 2 * ends < layers; ends *= 2)
+      all.push_back(groups_of_ends(layers, ends));
+  if (!all.empty()) return all;
+  LayerGroups groups(types == TypesByLayer::kOne ? 1 : layers);
+  for (std::size_t n = 0; n < layers; ++n) groups[std::min(n, groups.size() - 1)].push_back(n);
+  return {groups};
 }
 
 /// Computes the spectrum of the first `documents` of a source, which ranks share. Rank 0 has the result.
@@ -77,6 +103,7 @@ void check_proposal(const BudgetSpace& space, Json settings, const std::vector<s
 BudgetLattice lattice_of(BudgetSpace& space, std::size_t candidate, const Json& uniform,
                          const std::vector<std::size_t>& layers, Documents documents, StateSource* states,
                          LossLog& log) {
+  if (space.types_by_layer() == TypesByLayer::kSkipped) return skipping_lattice(space.sizes(), uniform, layers);
   if (space.method().settings_for_share == nullptr) {
     const std::vector<Json> all = space.unsized();
     const auto start = std::ranges::find(all, uniform) - all.begin();
@@ -110,37 +137,84 @@ std::size_t max_positions(const BudgetSpace& space, const BudgetLattice& lattice
   return most;
 }
 
+/// Layers that trade, with what their trades need.
+struct Trading {
+  const BudgetLattice& lattice;
+  std::size_t bytes;  // of the layers, at most
+  std::size_t rounds, documents;
+  LayerLosses& losses;
+  LossLog& log;
+
+  /// Returns the allocation with a choice for each layer. Members of a group have the same steps.
+  LayerAllocation allocate(const LayerGroups& groups) const {
+    LayerBudget budget{{}, bytes, rounds, groups.size()};
+    for (const std::vector<std::size_t>& group : groups) {
+      auto& candidates = budget.layers.emplace_back(lattice.layers[group.front()]);
+      for (std::size_t member = 1; member < group.size(); ++member)
+        for (std::size_t one = 0; one < candidates.size(); ++one)
+          candidates[one].size += lattice.layers[group[member]][one].size;
+    }
+    const auto of_layers = [&](const LayerChoice& choice) {
+      LayerChoice whole(lattice.layers.size());
+      for (std::size_t group = 0; group < groups.size(); ++group)
+        for (const std::size_t n : groups[group]) whole[n] = choice[group];
+      return whole;
+    };
+    LayerAllocation found =
+        allocate_layers(budget, LayerChoice(groups.size(), lattice.start), [&](const LayerChoice& choice) {
+          const LayerChoice whole = of_layers(choice);
+          return log.together(
+              documents, [&](std::size_t n) { return loss_or_overflow([&] { return losses.divergence(whole, n); }); });
+        });
+    found.choice = of_layers(found.choice);
+    return found;
+  }
+
+  /// Returns the allocation of the grouping with the least loss; on equal loss, the first.
+  LayerAllocation best(const std::vector<LayerGroups>& all) const {
+    LayerAllocation least = allocate(all.front());
+    for (std::size_t n = 1; n < all.size(); ++n)
+      if (LayerAllocation other = allocate(all[n]); other.loss < least.loss) least = std::move(other);
+    return least;
+  }
+};
+
+/// Returns the settings of all layers from the choices of those that trade; the others keep `uniform`.
+Json settings_of_choice(const BudgetSpace& space, const BudgetLattice& lattice, const Json& uniform,
+                        const std::vector<std::size_t>& layers, const LayerChoice& choice) {
+  if (space.types_by_layer() == TypesByLayer::kSkipped) return skipping_settings(uniform, layers, choice);
+  std::vector<Json> of_layers;
+  for (const auto layer : uniform.at("layers").get<std::vector<std::size_t>>()) {
+    const auto n = static_cast<std::size_t>(std::ranges::find(layers, layer) - layers.begin());
+    of_layers.push_back(n == layers.size() ? uniform : lattice.settings[n][choice[n]]);
+  }
+  return by_layer_settings(of_layers);
+}
+
 }  // namespace
 
 Json settings_by_layer(BudgetSpace& space, Decoder& decoder, std::size_t candidate, std::size_t rounds,
                        std::span<const std::vector<std::int32_t>> documents, StateSource* states, LossLog& log) {
   const Json uniform = *space.scaled(candidate, 1);
-  const auto named = uniform.at("layers").get<std::vector<std::size_t>>();
-  const std::vector<std::size_t> layers = trading_layers(space.model(), named);
+  const std::vector<std::size_t> layers = trading_layers(space, uniform.at("layers").get<std::vector<std::size_t>>());
   const BudgetLattice lattice = lattice_of(space, candidate, uniform, layers, documents, states, log);
   LayerLosses losses(
       decoder, documents, layers,
       [&](std::size_t n, std::size_t one) { return space.layer_cache(lattice.settings[n][one], layers[n]); },
       space.cache(uniform).prefix(), max_positions(space, lattice));
-  LayerBudget budget{lattice.layers, space.bytes() - space.sizes().total(uniform), rounds, layers.size()};
-  for (const auto& candidates : lattice.layers) budget.size += candidates[lattice.start].size;
-  const LayerAllocation found =
-      allocate_layers(budget, LayerChoice(layers.size(), lattice.start), [&](const LayerChoice& choice) {
-        return log.together(documents.size(), [&](std::size_t n) {
-          return loss_or_overflow([&] { return losses.divergence(choice, n); });
-        });
-      });
-  std::vector<Json> of_layers;
-  for (const std::size_t layer : named) {
-    const auto n = static_cast<std::size_t>(std::ranges::find(layers, layer) - layers.begin());
-    of_layers.push_back(n == layers.size() ? uniform : lattice.settings[n][found.choice[n]]);
-  }
-  return by_layer_settings(of_layers);
+  std::size_t bytes = space.bytes() - space.sizes().total(uniform);
+  for (const auto& candidates : lattice.layers) bytes += candidates[lattice.start].size;
+  const Trading trading{lattice, bytes, rounds, documents.size(), losses, log};
+  const LayerAllocation found = trading.best(groupings(space.types_by_layer(), layers.size()));
+  return settings_of_choice(space, lattice, uniform, layers, found.choice);
 }
 
-std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds) noexcept {
+std::size_t by_layer_losses(const ModelConfig& model, std::size_t rounds, TypesByLayer types) {
   constexpr std::size_t kStepsOfACandidate = 4;  // maximum; for types: larger and smaller keys and values
-  return 1 + (rounds * kStepsOfACandidate + 1) * model.layers();
+  std::size_t losses = 0;
+  for (const LayerGroups& groups : groupings(types, model.layers()))
+    losses += 1 + (rounds * kStepsOfACandidate + 1) * groups.size();
+  return losses;
 }
 
 }  // namespace kvs::inline calibrate

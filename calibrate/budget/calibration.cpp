@@ -166,7 +166,8 @@ BudgetCalibration calibrate_to_budget(Decoder& decoder, std::string_view method,
                                       const BudgetText& text, const std::function<void(std::size_t, std::size_t)>& done,
                                       Journal* journal, Ranks* ranks) {
   const auto alone = make_one_process();
-  BudgetSpace space(method_of(method), decoder.model().config(), text.measured.front().size(), plan.bytes, plan.fixed);
+  BudgetSpace space(method_of(method), decoder.model().config(), text.measured.front().size(), plan.bytes, plan.fixed,
+                    plan.offered);
   const std::vector<Json> candidates = space.candidates();
   LossLog log(done, max_losses(space.model(), method, plan, text), journal, ranks == nullptr ? *alone : *ranks,
               passes_together(decoder.model(), text.measured.front().size()));
@@ -197,8 +198,12 @@ std::size_t max_losses(const ModelConfig& model, std::string_view method, const 
                        const BudgetText& text) {
   constexpr std::size_t kContenders = 4;  // including the full cache
   const std::size_t tokens = text.measured.front().size(),
-                    settings = budget_grid(method).settings({tokens, tokens}).size(),
-                    joint = plan.rounds > 0 ? by_layer_losses(model, plan.rounds) : 0;
+                    settings = plan.offered ? plan.offered->settings.size()
+                                            : budget_grid(method).settings({tokens, tokens}).size(),
+                    joint = plan.rounds > 0
+                                ? by_layer_losses(model, plan.rounds,
+                                                  plan.offered ? plan.offered->by_layer : TypesByLayer::kAny)
+                                : 0;
   return halving_losses(settings, text.measured.size()) + joint * layer_documents(text.measured).size() +
          kContenders * text.held.size();
 }

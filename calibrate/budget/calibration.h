@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/budget/offer.h"
 #include "eval/document_loss.h"
 #include "eval/paired_difference.h"
 #include "io/journal.h"
@@ -25,6 +26,7 @@ struct BudgetPlan {
   std::size_t bytes = 0;        // stored bytes of all layers: maximum at any time of a document (CacheSizes)
   Json fixed = Json::object();  // given settings: prefix, store, …; the grid provides the others
   std::size_t rounds = 0;       // rounds of marginal losses by layer; 0: one setting for all layers
+  std::optional<OfferedTypes> offered = {};  // settings of an engine instead of the grid's
 };
 
 /// Documents of one length.
@@ -78,7 +80,7 @@ struct BudgetCalibration {
 ///     from the full cache's predictions, by successive halving over the measured documents
 ///     (calibrate/budget/halving.h).
 ///  2. With rounds, layers trade sizes under the common budget and may use the proposals of their spectra
-///     (allocate_layers(), BudgetGrid::proposal).
+///     (allocate_layers(), BudgetGrid::proposal), as far as an engine lets layers differ (OfferedTypes).
 ///  3. Held-out documents decide by NLL between the layers' own settings, one setting for all (`uniform`) and the
 ///     paper's at the same bytes (`standard`): a setting is not chosen over a plainer one that they do not distinguish
 ///     from it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace kvs::inline calibrate {
 namespace {
@@ -86,6 +87,31 @@ BudgetLattice plain_lattice(CacheSizes& sizes, const std::vector<Json>& settings
     }
   }
   return shared_lattice(sizes, settings, steps, start, layers);
+}
+
+BudgetLattice skipping_lattice(CacheSizes& sizes, const Json& uniform, std::span<const std::size_t> layers) {
+  Json skipped = uniform;
+  skipped["type_skip_layers"] = std::vector<std::size_t>(layers.begin(), layers.end());
+  const std::vector<std::size_t> coded = sizes.by_layer(uniform), plain = sizes.by_layer(skipped);
+  BudgetLattice lattice;
+  lattice.settings.reserve(layers.size());
+  lattice.layers.reserve(layers.size());
+  for (const std::size_t layer : layers) {
+    skipped["type_skip_layers"] = std::vector{layer};
+    lattice.settings.push_back({uniform, skipped});
+    const bool differs = coded[layer] != plain[layer];  // not where the engine itself skips the layer
+    lattice.layers.push_back(
+        {{coded[layer], differs ? std::vector<std::size_t>{1} : std::vector<std::size_t>{}}, {plain[layer], {0}}});
+  }
+  return lattice;
+}
+
+Json skipping_settings(Json uniform, std::span<const std::size_t> layers, const LayerChoice& choice) {
+  auto skipped = uniform.at("type_skip_layers").get<std::set<std::size_t>>();
+  for (std::size_t n = 0; n < layers.size(); ++n)
+    if (choice[n] == 1) skipped.insert(layers[n]);
+  uniform["type_skip_layers"] = skipped;
+  return uniform;
 }
 
 Json by_layer_settings(const std::vector<Json>& layers) {

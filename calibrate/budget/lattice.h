@@ -34,6 +34,14 @@ void add_own_values(const std::string& parameter, const Json& own, BudgetLattice
 BudgetLattice plain_lattice(CacheSizes& sizes, const std::vector<Json>& settings, std::size_t start,
                             std::span<const std::size_t> layers);
 
+/// Returns the lattice of one type and 16 bits: each layer keeps the settings of all layers (candidate 0) or is one of
+/// their `type_skip_layers` (candidate 1).
+/// @param uniform  with a value for every parameter
+BudgetLattice skipping_lattice(CacheSizes& sizes, const Json& uniform, std::span<const std::size_t> layers);
+/// Returns the settings of all layers with those that take candidate 1 of a skipping_lattice() added to
+/// `type_skip_layers`. @param choice  [n] candidate of layers[n]
+Json skipping_settings(Json uniform, std::span<const std::size_t> layers, const LayerChoice& choice);
+
 /// Combines the settings of all layers to one object, with a list where they differ.
 Json by_layer_settings(const std::vector<Json>& layers);
 

@@ -19,9 +19,9 @@ namespace {
 double mean_nll(const std::vector<double>& nll) { return paired_mean(nll).mean; }
 
 /// The settings chosen by calibrations that a text names.
-constexpr std::array<std::string_view, 14> kChosen{"type_k", "type_v", "cache_size",   "ratio",  "lag",
-                                                   "sinks",  "recent", "gamma",        "chunks", "kept",
-                                                   "kept_k", "kept_v", "value_weight", "band"};
+constexpr std::array<std::string_view, 16> kChosen{
+    "type",  "type_k", "type_v", "type_skip_layers", "cache_size", "ratio",        "lag", "sinks", "recent",
+    "gamma", "chunks", "kept",   "kept_k",           "kept_v",     "value_weight", "band"};
 
 /// Returns a value in words: "q4_0", "0.25", or "12 × q4_0, 18 × q8_0" for a list by layer.
 std::string value_words(const Json& value) {
@@ -35,17 +35,31 @@ std::string value_words(const Json& value) {
   return words;
 }
 
-/// Returns settings in words: "K q8_0, V q4_0", "ratio 0.25, lag 64, sinks 16".
+/// Returns "16 bits in layers 0, 5" for numbers of layers; "" for none.
+std::string skipped_words(const Json& layers) {
+  std::string words;
+  for (const Json& layer : layers) words += (words.empty() ? "16 bits in layers " : ", ") + layer.dump();
+  return words;
+}
+
+/// Returns settings in words: "K q8_0, V q4_0", "fp8, 16 bits in layers 0, 5", "ratio 0.25, lag 64, sinks 16".
 std::string settings_words(const Json& settings) {
   std::string words;
   for (const std::string_view name : kChosen) {
     const auto found = settings.find(name);
     if (found == settings.end() || found->is_null() || *found == "type" || *found == "none") continue;
-    const std::string title = name == "type_k" ? "K" : name == "type_v" ? "V" : std::string(name);
+    if (name == "type_skip_layers") {
+      const std::string skipped = skipped_words(*found);
+      words += (words.empty() || skipped.empty() ? "" : ", ") + skipped;
+      continue;
+    }
+    const std::string title = name == "type"     ? ""
+                              : name == "type_k" ? "K "
+                              : name == "type_v" ? "V "
+                                                 : std::string(name) + ' ';
     const bool lists_chunks =
         name.starts_with("kept") && found->is_array() && !found->empty() && found->front().is_number();
-    words += (words.empty() ? "" : ", ") + title + ' ' +
-             (lists_chunks ? std::to_string(found->size()) : value_words(*found));
+    words += (words.empty() ? "" : ", ") + title + (lists_chunks ? std::to_string(found->size()) : value_words(*found));
   }
   return words;
 }
@@ -62,6 +76,20 @@ std::string contender_words(const BudgetContender& one) { return one.name + " ("
 
 double bytes_per_token(const BudgetCalibration& found, std::size_t tokens) {
   return static_cast<double>(found.contenders.front().bytes) / static_cast<double>(tokens);
+}
+
+/// Returns "11520 B a token (50 %)".
+std::string size_words(const BudgetContender& one, std::size_t tokens, std::size_t full_bytes) {
+  const auto bytes = static_cast<double>(one.bytes);
+  std::ostringstream text;
+  text.precision(3);
+  text << std::lround(bytes / static_cast<double>(tokens)) << " B a token ("
+       << 100 * bytes / static_cast<double>(full_bytes) << " %)";
+  return text.str();
+}
+
+std::string perplexity_words(const BudgetContender& one) {
+  return "perplexity " + exponential_with_error(mean_nll(one.nll), one.nll_error);
 }
 
 }  // namespace
@@ -144,18 +172,18 @@ std::string budget_verdict(const BudgetCalibration& found) {
 
 std::string budget_summary(const BudgetCalibration& found, std::size_t tokens, std::size_t full_bytes) {
   const BudgetContender& winner = found.contenders.front();
-  std::ostringstream text;
-  text.precision(3);
-  text << contender_words(winner) << ", " << std::lround(bytes_per_token(found, tokens)) << " B a token ("
-       << 100 * static_cast<double>(winner.bytes) / static_cast<double>(full_bytes) << " %)";
-  if (found.full_nll.empty()) return text.str() + '\n';
-  text.precision(4);
-  text << ", perplexity " << exponential_with_error(mean_nll(winner.nll), winner.nll_error)
-       << " on what was held out (full cache " << exponential_with_error(mean_nll(found.full_nll), found.full_nll_error)
-       << (found.full_nll.size() == 1 ? "; errors over the tokens of one document)" : ")");
-  text << "\n  " << budget_verdict(found) << '\n';
-  if (const auto types = type_pair(found.settings())) text << "  " << cuda_pair_text(types->k, types->v) << '\n';
-  return text.str();
+  std::string text = contender_words(winner) + ", " + size_words(winner, tokens, full_bytes);
+  if (found.full_nll.empty()) return text + '\n';
+  text += ", " + perplexity_words(winner) + " on what was held out (full cache " +
+          exponential_with_error(mean_nll(found.full_nll), found.full_nll_error) +
+          (found.full_nll.size() == 1 ? "; errors over the tokens of one document)" : ")");
+  text += "\n  " + budget_verdict(found) + '\n';
+  for (const BudgetContender& other : found.contenders)
+    if (other.settings != winner.settings)
+      text += "  " + contender_words(other) + ": " + size_words(other, tokens, full_bytes) + ", " +
+              perplexity_words(other) + '\n';
+  if (const auto types = type_pair(found.settings())) text += "  " + cuda_pair_text(types->k, types->v) + '\n';
+  return text;
 }
 
 }  // namespace kvs::inline calibrate

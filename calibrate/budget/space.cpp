@@ -51,12 +51,13 @@ std::size_t windowed_tokens(const ModelConfig& model, std::size_t tokens) {
 }
 
 BudgetSpace::BudgetSpace(const Method& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes,
-                         Json fixed)
+                         Json fixed, std::optional<OfferedTypes> offered)
     : method_(method),
       model_(model),
       tokens_(tokens),
       bytes_(bytes),
       fixed_(std::move(fixed)),
+      offered_(std::move(offered)),
       shape_(cache_shape(model)),
       sizes_(method_, shape_, tokens),
       grid_(budget_grid(method.name)) {
@@ -79,8 +80,8 @@ void BudgetSpace::check_given() const {
 
 /// Uses the first settings that are valid for documents of this length; the paper's may not be.
 void BudgetSpace::measure_room() {
-  std::vector<Json> settings = grid_.standards();
-  std::ranges::move(grid_.settings(room_), std::back_inserter(settings));
+  std::vector<Json> settings = offered_ ? std::vector<Json>() : grid_.standards();
+  std::ranges::move(tried(room_), std::back_inserter(settings));
   for (const Json& one : settings) try {
       return measure_room(sizes_.largest(with_fixed(one)));
     } catch (const Error& error) {
@@ -119,6 +120,10 @@ Json BudgetSpace::with_fixed(Json settings) const {
   return settings;
 }
 
+std::vector<Json> BudgetSpace::tried(const BudgetRoom& room) const {
+  return offered_ ? offered_->settings : grid_.settings(room);
+}
+
 Json BudgetSpace::resolved(const Json& settings) const {
   Parameters values = parameters(settings);
   (void)make_cache(method_, values, shape_);
@@ -139,7 +144,7 @@ std::optional<Json> BudgetSpace::fitted(const Json& settings, std::size_t bytes)
 }
 
 std::vector<Json> BudgetSpace::candidates() {
-  const std::vector<Json> all = grid_.settings(room_);
+  const std::vector<Json> all = tried(room_);
   std::vector<Json> result;
   grid_indices_.clear();
   for (std::size_t n = 0; n < all.size(); ++n) {
@@ -153,6 +158,7 @@ std::vector<Json> BudgetSpace::candidates() {
 }
 
 std::optional<Json> BudgetSpace::standard() {
+  if (offered_) return std::nullopt;
   for (const Json& settings : grid_.standards())
     if (auto one = fitted(settings, bytes_)) return one;
   return std::nullopt;
@@ -162,12 +168,12 @@ std::optional<Json> BudgetSpace::scaled(std::size_t candidate, double share) {
   const auto part = [&](std::size_t whole) { return static_cast<std::size_t>(share * static_cast<double>(whole)); };
   BudgetRoom room = room_;
   room.rows = part(room.rows);
-  return fitted(grid_.settings(room)[grid_indices_[candidate]], part(bytes_));
+  return fitted(tried(room)[grid_indices_[candidate]], part(bytes_));
 }
 
 std::vector<Json> BudgetSpace::unsized() const {
   std::vector<Json> all;
-  for (const Json& settings : grid_.settings(room_)) try {
+  for (const Json& settings : tried(room_)) try {
       Json one = resolved(with_fixed(settings));
       if (std::ranges::find(all, one) == all.end()) all.push_back(std::move(one));
     } catch (const Error& error) {

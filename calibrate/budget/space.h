@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calibrate/budget/grid.h"
+#include "calibrate/budget/offer.h"
 #include "calibrate/common/cache_size.h"
 #include "core/error.h"
 #include "model/config.h"
@@ -20,8 +21,10 @@ class BudgetSpace {
  public:
   /// @param model   must outlive this;  @param tokens  of a document
   /// @param bytes   maximum for all layers;  @param fixed   values common to all settings
+  /// @param offered  the settings to try instead of the method's grid; nullopt: the grid
   /// @throws Error kUsage if `fixed` gives the size, which the bytes determine, or an invalid value for its computation
-  BudgetSpace(const Method& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed);
+  BudgetSpace(const Method& method, const ModelConfig& model, std::size_t tokens, std::size_t bytes, Json fixed,
+              std::optional<OfferedTypes> offered = std::nullopt);
 
   const Method& method() const noexcept { return method_; }
   const BudgetGrid& grid() const noexcept { return grid_; }
@@ -38,14 +41,17 @@ class BudgetSpace {
   std::size_t grid_index(std::size_t candidate) const { return grid_indices_[candidate]; }
   /// Returns the settings at an index of the grid; grids of all budgets and documents have the same length. nullopt if
   /// they do not fit the budget.
-  std::optional<Json> at(std::size_t grid_index) { return fitted(grid_.settings(room_)[grid_index], bytes_); }
-  /// Returns the first of the grid's default settings that fits the budget.
+  std::optional<Json> at(std::size_t grid_index) { return fitted(tried(room_)[grid_index], bytes_); }
+  /// Returns the first of the grid's default settings that fits the budget; nullopt for offered settings.
   std::optional<Json> standard();
   /// Returns one of candidates() at another size: the settings at its index in the grid of a budget of `share` times
   /// the bytes, fitted to that budget. nullopt if they do not fit it.
   std::optional<Json> scaled(std::size_t candidate, double share);
   /// Returns all of the grid's settings, independent of size, for a method without a size to choose.
   std::vector<Json> unsized() const;
+  bool is_offered() const noexcept { return offered_.has_value(); }
+  /// Returns how types may differ between layers.
+  TypesByLayer types_by_layer() const noexcept { return offered_ ? offered_->by_layer : TypesByLayer::kAny; }
 
   /// Returns true if a parameter is given.
   bool is_given(const std::string& parameter) const { return fixed_.contains(parameter); }
@@ -58,6 +64,8 @@ class BudgetSpace {
   void check_given() const;
   /// Returns `settings` with the given values in place of its own.
   Json with_fixed(Json settings) const;
+  /// Returns the settings to try: those that are offered, else the grid's for a room.
+  std::vector<Json> tried(const BudgetRoom& room) const;
   void measure_room();
   void measure_room(const Json& whole);
   Json resolved(const Json& settings) const;
@@ -68,6 +76,7 @@ class BudgetSpace {
   const ModelConfig& model_;
   std::size_t tokens_, bytes_;
   Json fixed_;
+  std::optional<OfferedTypes> offered_;
   CacheShape shape_;
   CacheSizes sizes_;
   BudgetGrid grid_;

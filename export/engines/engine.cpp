@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "calibrate/budget/grid.h"
+#include "calibrate/common/engine_pairs.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "export/engines/engines.h"
@@ -16,8 +18,23 @@ std::string of_layer(const Json& value, std::size_t layer) {
   return (value.is_array() ? value.at(layer) : value).get<std::string>();
 }
 
-const std::array<const Engine*, 7> kEngines{
-    &kLlamaCpp, &kIkLlama, &kVllm, &kSglang, &kTensorRtLlm, &kTransformers, &kTransformersPackage};
+const std::array<const Engine*, 8> kEngines{&kLlamaCpp, &kIkLlama,     &kVllm,         &kVllmModelOpt,
+                                            &kSglang,   &kTensorRtLlm, &kTransformers, &kTransformersPackage};
+
+/// Returns 16 bits and each type of the engine, or every pair where it has types of keys and of values apart.
+std::vector<Json> settings_of_types(const Engine& engine) {
+  std::vector<Json> words{"f16"}, all;
+  bool apart = false;
+  for (const std::string_view type : engine.types)
+    if (type.find('/') == std::string_view::npos)
+      words.emplace_back(type);
+    else
+      apart = true;
+  if (apart) return combinations({{"type_k", words}, {"type_v", words}});
+  all.reserve(words.size());
+  for (const Json& word : words) all.push_back({{"type", word}});
+  return all;
+}
 
 }  // namespace
 
@@ -76,6 +93,8 @@ std::string scales_but_one(const EngineCache& cache, const std::string& type) {
   return "";
 }
 
+bool is_16_bits(const std::string& type) { return type == "none" || type == "f16" || type == "bf16"; }
+
 bool holds(std::span<const std::string_view> types, std::string_view type) {
   return std::ranges::find(types, type) != types.end();
 }
@@ -104,6 +123,34 @@ const Engine& engine_of(const std::string& name, const std::string& option) {
 Json settings_of(const Engine& engine) {
   if (engine.settings.empty()) return Json::object();
   return parse_settings(std::array{std::string(engine.settings)}, std::string(engine.name));
+}
+
+std::string settings_obstacle(const Engine& engine, const Json& settings, const ModelConfig& model) {
+  try {
+    const CacheChoice choice{.method = &kFullMethod, .parameters = {{settings, "", ErrorCode::kUnsupported}}};
+    return engine.obstacle(EngineCache(choice, model));
+  } catch (const Error& error) {  // such as a head_dim that is no multiple of the type's blocks
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    return error.what();
+  }
+}
+
+OfferedTypes offered_types(const Engine& engine, const ModelConfig& model, const Json& fixed) {
+  OfferedTypes offered{.settings = {}, .by_layer = engine.by_layer};
+  std::string reason;
+  bool coded = false;
+  for (Json settings : settings_of_types(engine)) {
+    const bool plain = std::ranges::all_of(settings, [](const Json& type) { return type == "f16"; });
+    settings.update(settings_of(engine));
+    settings.update(fixed);
+    const std::string obstacle = settings_obstacle(engine, settings, model);
+    if (reason.empty()) reason = obstacle;
+    if (!obstacle.empty()) continue;
+    coded = coded || !plain;
+    offered.settings.push_back(std::move(settings));
+  }
+  if (!coded) throw Error(ErrorCode::kUnsupported, std::string(engine.name), reason);
+  return offered;
 }
 
 void require_compared_caches(const Engine& engine, const std::string& option) {

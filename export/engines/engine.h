@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "calibrate/budget/offer.h"
 #include "calibrate/cache_choice.h"
 #include "io/json.h"
 #include "model/config.h"
@@ -39,8 +40,9 @@ struct Engine {
   std::string_view summary;  // in a sentence: what it executes
   /// Storage types of the full cache that `compare --engine` tries, KIND or KIND/KIND.
   std::span<const std::string_view> types = {};
-  bool runs_methods = false;       // executes methods other than the full cache
-  std::string_view settings = {};  // settings that its storage types need, as NAME=VALUE
+  TypesByLayer by_layer = TypesByLayer::kOne;  // how these types may differ between layers
+  bool runs_methods = false;                   // executes methods other than the full cache
+  std::string_view settings = {};              // settings that its storage types need, as NAME=VALUE
   /// Returns why the engine does not execute the cache, as "found …, expected …"; empty if it does.
   std::string (*obstacle)(const EngineCache& cache) = nullptr;
   /// Returns how the engine is told. obstacle() must be empty.
@@ -56,6 +58,15 @@ std::vector<std::string> engine_names();
 const Engine& engine_of(const std::string& name, const std::string& option);
 /// Returns Engine::settings as parameters.
 Json settings_of(const Engine& engine);
+/// Returns why the engine does not execute the full cache with these settings for the model, or why the model's shape
+/// refuses them; else empty.
+std::string settings_obstacle(const Engine& engine, const Json& settings, const ModelConfig& model);
+/// Returns the settings of the full cache that the engine executes for the model: 16 bits and each of Engine::types, or
+/// every pair of its types where keys and values have types of their own. Settings that the model's shape or the engine
+/// refuses are left out.
+/// @param fixed  parameters common to all settings, which replace the engine's own
+/// @throws Error kUnsupported with the first reason, if the engine executes none of its types
+OfferedTypes offered_types(const Engine& engine, const ModelConfig& model, const Json& fixed);
 /// Refuses an engine that executes nothing but the full cache at 16 bits, which leaves nothing to compare.
 /// @throws Error kUnsupported
 void require_compared_caches(const Engine& engine, const std::string& option);

@@ -11,12 +11,15 @@
 namespace kvs::inline engines {
 
 // The rows of all_engines(), each in a file of its own.
-extern const Engine kLlamaCpp, kIkLlama, kVllm, kSglang, kTensorRtLlm, kTransformers, kTransformersPackage;
+extern const Engine kLlamaCpp, kIkLlama, kVllm, kVllmModelOpt, kSglang, kTensorRtLlm, kTransformers,
+    kTransformersPackage;
 
 /// Returns why the cache is not the full cache, as "found …, expected …".
 std::string only_full(const EngineCache& cache);
 /// Returns the type of keys and values that all layers have; nothing, and `obstacle`, if they differ.
 std::optional<std::string> one_type(const EngineCache& cache, std::string& obstacle);
+/// Returns true for none, f16 and bf16, of which an engine's 16 bits are one.
+bool is_16_bits(const std::string& type);
 /// Returns true if `types` holds `type`.
 bool holds(std::span<const std::string_view> types, std::string_view type);
 /// Returns "found TYPE, expected one of …".

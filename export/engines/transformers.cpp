@@ -12,7 +12,7 @@ std::string obstacle_of_stock(const EngineCache& cache) {
   std::string obstacle;
   const auto type = one_type(cache, obstacle);
   if (!type) return obstacle;
-  return *type == "none" || *type == "f16" || *type == "bf16" ? "" : "found " + *type + kExpected;
+  return is_16_bits(*type) ? "" : "found " + *type + kExpected;
 }
 
 EngineUse use_in_stock(const EngineCache& /*cache*/) {

@@ -96,4 +96,28 @@ CacheScheme with_fp8_cache(const fs::path& folder, bool by_head) {
   return found;
 }
 
+CacheScheme with_layer_map(const fs::path& folder, const Json& map, bool alike) {
+  constexpr const char* kExpected =
+      ", expected weights of 16 bits, for which alone Model-Optimizer states the cache by layer";
+  Json config = read_object(folder / kConfigFile);
+  if (config.contains("quantization_config") && !config.at("quantization_config").is_null())
+    throw Error(ErrorCode::kUnsupported, (folder / kConfigFile).string() + ": /quantization_config",
+                "found " + describe_json(config.at("quantization_config")) + kExpected);
+  if (fs::exists(folder / kModelOptFile))
+    throw Error(ErrorCode::kUnsupported, (folder / kModelOptFile).string(),
+                std::string("found a checkpoint of ModelOpt") + kExpected);
+  Json scheme{{"quant_method", "modelopt"},
+              {"ignore", Json::array()},
+              {"kv_cache_schema_version", 1},
+              {"kv_cache_quantized_layers", map}};
+  if (!alike)
+    scheme["kv_cache_quant_algo"] = "MIXED_PRECISION";
+  else if (map.front().at("quant_algo") == "FP8")
+    scheme["kv_cache_scheme"] = {{"dynamic", false}, {"num_bits", 8}, {"type", "float"}};
+  else
+    scheme["kv_cache_scheme"] = map.front().at("quant_algo");
+  config["quantization_config"] = scheme;
+  return {.files = {{kConfigFile, std::move(config)}}, .scheme = std::move(scheme)};
+}
+
 }  // namespace kvs::inline exporting

@@ -22,4 +22,10 @@ struct CacheScheme {
 /// that has a scheme of the cache already; kInput
 CacheScheme with_fp8_cache(const std::filesystem::path& folder, bool by_head);
 
+/// Returns the files with the map of a cache by layer, as Model-Optimizer writes it for weights of 16 bits.
+/// @param map    kv_cache_quantized_layers: layers that it leaves out are at 16 bits
+/// @param alike  all layers with a KV cache have one type, so that no reader needs the map
+/// @throws Error kUnsupported for a checkpoint with quantised weights; kInput
+CacheScheme with_layer_map(const std::filesystem::path& folder, const Json& map, bool alike);
+
 }  // namespace kvs::inline exporting

@@ -15,7 +15,23 @@ std::string one_word(const ExportJob& job, const Json& parameters, const std::st
   return value.get<std::string>();
 }
 
+EngineCache engine_cache(const ExportJob& job) {
+  return {{.method = &kFullMethod, .parameters = {{resolved_parameters(job), "", ErrorCode::kInput}}},
+          job.model.config()};
+}
+
 }  // namespace
+
+void refuse_for_engine(const ExportJob& job, const Engine& engine) {
+  if (const std::string obstacle = engine.obstacle(engine_cache(job)); !obstacle.empty())
+    throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /parameters",
+                obstacle + ", in " + std::string(engine.name));
+}
+
+EngineUse use_in_engine(const ExportJob& job, const Engine& engine) {
+  refuse_for_engine(job, engine);
+  return engine.use(engine_cache(job));
+}
 
 void refuse_parameter(const ExportJob& job, const std::string& name, const std::string& problem) {
   throw Error(ErrorCode::kUnsupported, job.config_path.string() + ": /parameters/" + name, problem);

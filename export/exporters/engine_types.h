@@ -3,6 +3,7 @@
 #include <string>
 
 #include "caches/parameters.h"
+#include "export/engines/engine.h"
 #include "export/exporter.h"
 
 namespace kvs::inline exporting {
@@ -23,6 +24,12 @@ struct EngineTypes {
 /// @param engine  its name, for messages
 /// @throws Error kUnsupported if the types differ between layers, or if the config leaves layers out
 EngineTypes one_kv_type(const ExportJob& job, const std::string& engine);
+
+/// Refuses a config of the method `full` that an engine does not execute.
+/// @throws Error kUnsupported with Engine::obstacle
+void refuse_for_engine(const ExportJob& job, const Engine& engine);
+/// Returns how the engine is told the config. @throws Error like refuse_for_engine()
+EngineUse use_in_engine(const ExportJob& job, const Engine& engine);
 
 /// @throws Error kUnsupported with the name of the config's parameter
 [[noreturn]] void refuse_parameter(const ExportJob& job, const std::string& name, const std::string& problem);

@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "export/exporters/engine_types.h"
-#include "export/exporters/fp8_layers.h"
 #include "export/exporters/hf_folder.h"
+#include "export/exporters/scaled_layers.h"
 #include "io/file.h"
 #include "io/python_json.h"
 #include "io/staged_output.h"
@@ -23,14 +23,14 @@ std::string model_type_of(const ModelSource& model) {
 
 /// Returns {layer: scale}. @throws Error kUnsupported if SGLang cannot express the config
 Json scales_by_layer(const ExportJob& job) {
-  const Fp8Layers found = fp8_layers_of(job);
+  const ScaledLayers found = fp8_layers_of(job);
   if (!found.skipped.empty())
     refuse_parameter(job, "type_skip_layers",
                      "found layer " + std::to_string(found.skipped.front()) +
                          " at 16 bits, expected fp8 in all: SGLang has one type for all layers");
   Json scales = Json::object();
   for (std::size_t layer = 0; layer < job.model.config().layers(); ++layer) scales[std::to_string(layer)] = 1.0;
-  for (const auto& [index, k, v] : found.layers) {
+  for (const auto& [index, kind, k, v] : found.layers) {
     if (k.size() > 1) refuse_parameter(job, "scale_k", "found scales by head, expected one for each layer");
     if (k != v)
       refuse_parameter(job, "scale_v",

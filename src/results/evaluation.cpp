@@ -102,11 +102,14 @@ std::string to_text(const EvaluationResult& result) {
   if (result.model.recurrent_bytes)
     text << "  besides, " << *result.model.recurrent_bytes << " bytes of recurrent states a sequence, however long\n";
   if (quality.loss) text << "  " << loss_text(*quality.loss) << '\n';
-  for (const EngineUse& use : result.engines) {
-    text << "  runs in " << use.engine << (use.flags.empty() ? "" : ": ") << use.flags << '\n';
-    for (const std::string& note : use.notes) text << "    " << note << '\n';
-  }
+  for (const EngineUse& use : result.engines) text << to_text(use);
   return text.str();
+}
+
+std::string to_text(const EngineUse& use) {
+  std::string text = "  runs in " + use.engine + (use.flags.empty() ? "" : ": ") + use.flags + '\n';
+  for (const std::string& note : use.notes) text += "    " + note + '\n';
+  return text;
 }
 
 }  // namespace kvs::inline results

@@ -142,5 +142,7 @@ std::string quality_text(const CacheQuality& quality);
 /// Describes the bytes that all sequences share: the total, and the bytes per token of one document.
 std::string shared_bytes_text(std::size_t bytes, std::size_t tokens);
 std::string to_text(const EvaluationResult& result);
+/// Returns the line of an engine, and its notes, as texts of results have them.
+std::string to_text(const EngineUse& use);
 
 }  // namespace kvs::inline results

@@ -277,13 +277,7 @@ std::vector<ModelInfo::MethodRow> method_rows(const ModelConfig& config) {
 std::string type_obstacle(const Engine& engine, std::string_view type, const ModelConfig& config) {
   Json settings = kv_type_settings(type);
   settings.update(settings_of(engine));
-  try {
-    const CacheChoice choice{.method = &kFullMethod, .parameters = {{settings, "", ErrorCode::kUnsupported}}};
-    return engine.obstacle(EngineCache(choice, config));
-  } catch (const Error& error) {  // such as a head_dim that is no multiple of the type's blocks
-    if (error.code() != ErrorCode::kUnsupported) throw;
-    return error.what();
-  }
+  return settings_obstacle(engine, settings, config);
 }
 
 /// Sets the storage types of an engine that it executes for the model; if there are none, the reason.

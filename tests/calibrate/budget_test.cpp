@@ -113,6 +113,48 @@ TEST(BudgetCalibration, LetsLayersTradeUnderTheSameBudget) {
   }
 }
 
+/// Types of an engine for a budget, with one round of trades.
+struct OfferCase : BudgetCase {
+  BudgetContender by_layer(TypesByLayer how, std::vector<Json> types, double share) {
+    const auto full = static_cast<double>(sizes("full").full());
+    const BudgetPlan plan{static_cast<std::size_t>(share * full), Json::object(), 1,
+                          OfferedTypes{std::move(types), how}};
+    const BudgetCalibration found = calibrate("full", plan);
+    EXPECT_EQ(found.contenders.size(), 2U);  // nothing is standard for an engine
+    const auto layers = std::ranges::find(found.contenders, "layers", &BudgetContender::name);
+    EXPECT_LE(layers->bytes, plan.bytes);
+    EXPECT_EQ(layers->bytes, sizes("full").total(layers->settings));
+    EXPECT_THAT(layers->nll, ::testing::Pointwise(::testing::DoubleNear(2e-6), evaluated("full", layers->settings)));
+    return *layers;
+  }
+  const Json f16{{"type", "f16"}}, fp8{{"type", "fp8"}};
+};
+
+// Three eighths of the layers' bytes are left over fp8 in all four layers: 16 bits in three.
+TEST(BudgetCalibration, LeavesLayersAt16BitsWithinTheBudget) {
+  OfferCase at;
+  const Json settings = at.by_layer(TypesByLayer::kSkipped, {at.f16, at.fp8}, 0.9).settings;
+  EXPECT_EQ(settings.at("type"), "fp8");
+  EXPECT_EQ(settings.at("type_skip_layers").size(), 3U) << settings;
+}
+
+TEST(BudgetCalibration, GivesTheFirstAndTheLastLayersTypesOfTheirOwn) {
+  OfferCase at;
+  const Json types = at.by_layer(TypesByLayer::kEnds, {at.f16, at.fp8}, 0.9).settings.at("type");
+  ASSERT_EQ(types.size(), 4U);
+  EXPECT_EQ(types.at(1), types.at(2)) << types;  // of four layers the middle has two
+  EXPECT_EQ(std::ranges::count(types, Json("f16")), 3) << types;
+}
+
+// Four bits lose so much that each layer at 16 bits gains.
+TEST(BudgetCalibration, GivesEachLayerATypeOfItsOwn) {
+  OfferCase at;
+  const Json types =
+      at.by_layer(TypesByLayer::kAny, {at.f16, {{"type", "int4_per_token_head"}}}, 0.75).settings.at("type");
+  ASSERT_TRUE(types.is_array()) << types;
+  EXPECT_GE(std::ranges::count(types, Json("f16")), 1) << types;
+}
+
 /// Layers with a γ proposed by their spectra, on two longer documents.
 struct ProposalCase : BudgetCase {
   static constexpr std::size_t kLonger = 4;
@@ -386,6 +428,20 @@ TEST(BudgetLattice, StepsOfStoresChangeOneSideToTheNextKind) {
   EXPECT_EQ(start.size, 10U * (34 + 34));
   EXPECT_THAT(start.steps, ::testing::UnorderedElementsAre(1, 3, 5, 7));
   EXPECT_THAT(lattice.layers[0][0].steps, ::testing::UnorderedElementsAre(1, 3));
+}
+
+TEST(BudgetLattice, ALayerOfOneTypeMayStayAt16Bits) {
+  const CacheShape deep{.layers = std::vector<LayerShape>(6, {.kv_heads = 1, .head_dim = 64})};
+  CacheSizes sizes(*find_method("full"), deep, 10);
+  const Json uniform{{"type", "turboquant_4bit_nc"}, {"type_skip_layers", {0, 1, 4, 5}}};
+  const std::vector<std::size_t> layers{0, 2, 3};
+  const BudgetLattice lattice = skipping_lattice(sizes, uniform, layers);
+  EXPECT_EQ(lattice.settings[1][lattice.start], uniform);
+  EXPECT_TRUE(lattice.layers[0][0].steps.empty());  // the engine keeps it at 16 bits itself
+  EXPECT_THAT(lattice.layers[1][0].steps, ::testing::ElementsAre(1));
+  EXPECT_EQ(lattice.layers[1][1].size, 10U * 2 * 64 * 2);
+  EXPECT_EQ(lattice.settings[1][1].at("type_skip_layers"), Json({2}));
+  EXPECT_EQ(skipping_settings(uniform, layers, {0, 0, 1}).at("type_skip_layers"), Json({0, 1, 3, 4, 5}));
 }
 
 TEST(BudgetLattice, SettingsOfLayersAreListsWhereTheyDiffer) {

@@ -28,6 +28,13 @@ TEST_F(RecommendProgram, MeasuresTheEnginesTypesAndWritesWhatItNeeds) {
   for (const Json& one : comparison.at("configurations"))
     EXPECT_EQ(one.contains("kl"), one.at("engines").contains("vllm") || !one.at("engines").empty()) << one;
   EXPECT_EQ(config("safe/config.json").at("method"), "full");
+  // Types other than fp8 need no scales, so that a file of flags is all that vLLM gets.
+  const std::filesystem::path flags = folder_ / "safe/vllm.yaml";
+  const bool has_flags = found.at("use").at("export") == "vllm-flags";
+  ASSERT_EQ(std::filesystem::exists(flags), has_flags);
+  if (has_flags) {
+    EXPECT_THAT(slurp(flags), HasSubstr("kv-cache-dtype: ["));
+  }
   const Outcome again = run("kvcalibrate", recommend("safe", {"--engine", "vllm", "--context", "64", "--text",
                                                               folder_ / "rays.txt", "--max-kl", "5.5", "--resume"}));
   EXPECT_EQ(again.status, 0) << again.err;

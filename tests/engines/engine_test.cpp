@@ -41,8 +41,8 @@ std::vector<std::string> names_of(const EngineCache& cache) {
 TEST(Engines, ExecuteTheFullCacheAt16Bits) {
   const ModelConfig model = model_of(3);
   EXPECT_THAT(names_of(cache_of(model, Json::object())),
-              ElementsAre("llama.cpp", "ik_llama.cpp", "vllm", "sglang", "tensorrt-llm", "transformers",
-                          "transformers-kvspectrum"));
+              ElementsAre("llama.cpp", "ik_llama.cpp", "vllm", "vllm-modelopt", "sglang", "tensorrt-llm",
+                          "transformers", "transformers-kvspectrum"));
   EXPECT_EQ(flags_of("llama.cpp", cache_of(model, Json::object())), "-ctk f16 -ctv f16 -fa on");
 }
 
@@ -78,8 +78,33 @@ TEST(Engines, IkLlamaTakesOtherTypesAtBothEnds) {
   const auto with = [&](const Json& types) { return cache_of(model, {{"type", types}, {"rotate", "off"}}); };
   EXPECT_EQ(flags_of("ik_llama.cpp", with({"q8_0", "q8_0", "q4_0", "q4_0", "f16"})),
             "-ctk q4_0 -ctv q4_0 -fa on -ctk-first q8_0,2 -ctv-first q8_0,2 -ctk-last f16,1 -ctv-last f16,1");
+  // The middle is the run between two others, else the longer of two.
+  EXPECT_EQ(flags_of("ik_llama.cpp", with({"q8_0", "q8_0", "q8_0", "q5_0", "f16"})),
+            "-ctk q5_0 -ctv q5_0 -fa on -ctk-first q8_0,3 -ctv-first q8_0,3 -ctk-last f16,1 -ctv-last f16,1");
+  EXPECT_EQ(flags_of("ik_llama.cpp", with({"q5_0", "q5_0", "q5_0", "q8_0", "q8_0"})),
+            "-ctk q5_0 -ctv q5_0 -fa on -ctk-last q8_0,2 -ctv-last q8_0,2");
   EXPECT_THAT(obstacle_in("ik_llama.cpp", with({"q8_0", "q5_0", "q4_0", "q4_0", "f16"})), HasSubstr("in the middle"));
   EXPECT_THAT(obstacle_in("ik_llama.cpp", cache_of(model, {{"type", "q8_0"}})), HasSubstr("rotate=on"));
+  EXPECT_THAT(engine_of("ik_llama.cpp", "").use(with("q4_0")).notes, ElementsAre(HasSubstr("least squares")));
+  EXPECT_TRUE(engine_of("ik_llama.cpp", "").use(with("q5_0")).notes.empty());
+}
+
+TEST(Engines, IkLlamaTakesOtherNumbersOfLayersForKeysThanForValues) {
+  const EngineCache cache = cache_of(model_of(5), {{"type_k", {"q8_0", "q8_0", "q5_0", "q5_0", "q5_0"}},
+                                                   {"type_v", {"q5_0", "q5_0", "q5_0", "q5_0", "q8_0"}},
+                                                   {"rotate", "off"}});
+  EXPECT_EQ(flags_of("ik_llama.cpp", cache), "-ctk q5_0 -ctv q5_0 -fa on -ctk-first q8_0,2 -ctv-last q8_0,1");
+}
+
+// llama_kv_cache_init compares N with the index of a layer among all layers of the model.
+TEST(Engines, IkLlamaCountsLayersWithoutAKvCache) {
+  ModelConfig model = model_of(8);
+  for (const std::size_t layer : {0, 2, 3, 6}) model.layer[layer].attention.kv_layer = 1;
+  ASSERT_EQ(model.cached_layers(), (std::vector<std::size_t>{1, 4, 5, 7}));
+  EXPECT_EQ(flags_of("ik_llama.cpp", cache_of(model, {{"type", {"q8_0", "q5_0", "q5_0", "f16"}}, {"rotate", "off"}})),
+            "-ctk q5_0 -ctv q5_0 -fa on -ctk-first q8_0,2 -ctv-first q8_0,2 -ctk-last f16,1 -ctv-last f16,1");
+  EXPECT_EQ(flags_of("ik_llama.cpp", cache_of(model, {{"type", {"q5_0", "q5_0", "f16", "f16"}}, {"rotate", "off"}})),
+            "-ctk f16 -ctv f16 -fa on -ctk-first q5_0,5 -ctv-first q5_0,5");
 }
 
 TEST(Engines, VllmTakesOneTypeAndLayersAt16Bits) {
@@ -89,6 +114,11 @@ TEST(Engines, VllmTakesOneTypeAndLayersAt16Bits) {
   EXPECT_EQ(engine_of("vllm", "").use(cache_of(model, {{"type", "fp8"}})).exporter, "vllm-fp8");
   EXPECT_EQ(flags_of("vllm", cache_of(model, {{"type", "turboquant_4bit_nc"}})),
             "--kv-cache-dtype turboquant_4bit_nc --kv-cache-dtype-skip-layers 0 1 4 5");
+  EXPECT_EQ(engine_of("vllm", "").use(cache_of(model, {{"type", "turboquant_4bit_nc"}})).exporter, "vllm-flags");
+  EXPECT_THAT(obstacle_in("vllm", cache_of(model, {{"type", "turboquant_4bit_nc"}, {"type_skip_layers", {0, 1, 5}}})),
+              StartsWith("found turboquant_4bit_nc in layer 4, expected 16 bits"));
+  EXPECT_EQ(flags_of("vllm", cache_of(model, {{"type", {"nvfp4", "f16", "nvfp4", "nvfp4", "nvfp4", "bf16"}}})),
+            "--kv-cache-dtype nvfp4 --kv-cache-dtype-skip-layers 1 5");
   EXPECT_THAT(obstacle_in("vllm", cache_of(model, {{"type", "q8_0"}})), StartsWith("found q8_0, expected one of fp8"));
   EXPECT_THAT(obstacle_in("vllm", cache_of(model, {{"type_k", "fp8"}})), HasSubstr("one type for both"));
   EXPECT_THAT(
@@ -99,7 +129,7 @@ TEST(Engines, VllmTakesOneTypeAndLayersAt16Bits) {
 TEST(Engines, TheFloatTypesOfVllmSglangAndTensorRt) {
   const ModelConfig model = model_of(2);
   const EngineCache nvfp4 = cache_of(model, {{"type", "nvfp4"}}), e5m2 = cache_of(model, {{"type", "fp8_e5m2"}});
-  EXPECT_THAT(names_of(nvfp4), ElementsAre("vllm", "sglang", "tensorrt-llm"));
+  EXPECT_THAT(names_of(nvfp4), ElementsAre("vllm", "vllm-modelopt", "sglang", "tensorrt-llm"));
   EXPECT_THAT(names_of(e5m2), ElementsAre("vllm", "sglang"));
   EXPECT_EQ(flags_of("vllm", e5m2), "--kv-cache-dtype fp8_e5m2");
   EXPECT_EQ(flags_of("sglang", nvfp4), "--kv-cache-dtype nvfp4");
@@ -111,6 +141,41 @@ TEST(Engines, TheFloatTypesOfVllmSglangAndTensorRt) {
               ElementsAre(HasSubstr("ModelOpt")));
   EXPECT_THAT(obstacle_in("vllm", cache_of(model, {{"type_k", "fp8"}, {"type_v", "nvfp4"}})),
               HasSubstr("found fp8 keys and nvfp4 values, expected one type for both"));
+}
+
+TEST(Engines, AMapOfModelOptHoldsFp8AndNvfp4ByLayer) {
+  const ModelConfig model = model_of(3);
+  const EngineCache mixed = cache_of(model, {{"type", {"fp8", "nvfp4", "f16"}}});
+  EXPECT_THAT(names_of(mixed), ElementsAre("vllm-modelopt"));
+  EXPECT_EQ(engine_of("vllm-modelopt", "").use(mixed).exporter, "modelopt-map");
+  EXPECT_THAT(obstacle_in("vllm", mixed), StartsWith("found fp8 and nvfp4 in layers, expected one type and 16 bits"));
+  EXPECT_THAT(obstacle_in("vllm-modelopt", cache_of(model, {{"type_k", "fp8"}, {"type_v", "nvfp4"}})),
+              StartsWith("found fp8 keys and nvfp4 values, expected one type for both"));
+  EXPECT_THAT(obstacle_in("vllm-modelopt", cache_of(model, {{"type", "fp8_e5m2"}})),
+              StartsWith("found fp8_e5m2, expected one of fp8, nvfp4"));
+}
+
+TEST(Engines, OfferTheTypesThatTheyExecute) {
+  const ModelConfig model = model_of(6);
+  const OfferedTypes modelopt = offered_types(engine_of("vllm-modelopt", ""), model, Json::object());
+  EXPECT_EQ(modelopt.by_layer, TypesByLayer::kAny);
+  EXPECT_THAT(modelopt.settings, ElementsAre(Json{{"type", "f16"}}, Json{{"type", "fp8"}}, Json{{"type", "nvfp4"}}));
+  // ggml: every pair of f16 and six types, with what the engine needs and what is given.
+  const OfferedTypes ik = offered_types(engine_of("ik_llama.cpp", ""), model, {{"layout", "hf"}});
+  EXPECT_EQ(ik.by_layer, TypesByLayer::kEnds);
+  ASSERT_EQ(ik.settings.size(), 49U);
+  EXPECT_EQ(ik.settings.back(),
+            (Json{{"type_k", "iq4_nl"}, {"type_v", "iq4_nl"}, {"rotate", "off"}, {"layout", "hf"}}));
+  // Heads of 8 channels have no block of 16.
+  EXPECT_THAT(offered_types(engine_of("vllm-modelopt", ""), model_of(6, 8), Json::object()).settings,
+              ElementsAre(Json{{"type", "f16"}}, Json{{"type", "fp8"}}));
+  try {
+    (void)offered_types(engine_of("llama.cpp", ""), model_of(6, 8), Json::object());
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(error.what(), HasSubstr("multiple of 32"));
+  }
 }
 
 TEST(Engines, SglangTakesOneScaleForKeysAndValues) {

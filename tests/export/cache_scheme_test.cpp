@@ -51,6 +51,38 @@ TEST(CacheScheme, OfModelOptIsInItsFile) {
   EXPECT_EQ(found.files.at("hf_quant_config.json").at("quantization").at("kv_cache_quant_algo"), "FP8");
 }
 
+// The form of Model-Optimizer's pull request 2272 for weights of 16 bits: no quant_algo and no config_groups.
+TEST(CacheScheme, OfAMapIsThatOfModelOpt) {
+  const auto map_of = [](const Json& map, bool alike) {
+    const test::TemporaryDirectory folder;
+    (void)folder.write("config.json", R"({"model_type": "llama"})");
+    return with_layer_map(folder.path(), map, alike).files.at("config.json").at("quantization_config");
+  };
+  const Json fp8{{"model.layers.0.self_attn", {{"quant_algo", "FP8"}}}},
+      nvfp4{{"model.layers.0.self_attn", {{"quant_algo", "NVFP4"}}}};
+  EXPECT_EQ(map_of(fp8, false), Json::parse(R"({"quant_method": "modelopt", "ignore": [],
+      "kv_cache_schema_version": 1,
+      "kv_cache_quantized_layers": {"model.layers.0.self_attn": {"quant_algo": "FP8"}},
+      "kv_cache_quant_algo": "MIXED_PRECISION"})"));
+  EXPECT_EQ(map_of(fp8, true).at("kv_cache_scheme"),
+            Json::parse(R"({"dynamic": false, "num_bits": 8, "type": "float"})"));
+  EXPECT_EQ(map_of(nvfp4, true).at("kv_cache_scheme"), "NVFP4");
+  EXPECT_FALSE(map_of(nvfp4, true).contains("kv_cache_quant_algo"));
+}
+
+TEST(CacheScheme, OfAMapNeedsWeightsOf16Bits) {
+  const auto refused = [](const std::string& config, const std::string& modelopt, const std::string& message) {
+    const test::TemporaryDirectory folder;
+    (void)folder.write("config.json", config);
+    if (!modelopt.empty()) (void)folder.write("hf_quant_config.json", modelopt);
+    test::expect_error(ErrorCode::kUnsupported, message,
+                       [&] { (void)with_layer_map(folder.path(), Json::object(), false); });
+  };
+  refused(R"({"quantization_config": {"quant_method": "fp8"}})", "",
+          "config.json: /quantization_config: found an object of 1 members, expected weights of 16 bits");
+  refused("{}", R"({"quantization": {"quant_algo": "NVFP4"}})", "found a checkpoint of ModelOpt, expected weights");
+}
+
 TEST(CacheScheme, RefusesWhatVllmDoesNotTake) {
   const auto refused = [](const std::string& config, const std::string& message, const std::string& modelopt = "",
                           bool by_head = false) {

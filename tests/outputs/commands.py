@@ -164,6 +164,8 @@ def budgets():
     yield calibrate("store_best", "store", "--types", "fp8/nvfp4", "--out", "store_best/o.json", "--json")
     yield calibrate("store_head", "store", "--fp8-scale", "ema", "--per", "head", "--out", "store_head/o.json")
     yield calibrate("store_pair", "store", "--fp8-scale", "max", "--per", "pair", "--out", "store_pair/o.json")
+    yield calibrate("store_engine", "store", "--engine", "ik_llama.cpp", "--budget", "40%", *held, "--by-layer", "1",
+                    "--out", "store_engine/o.json", "--json")
     yield calibrate("store_budget", "store", "--budget", "40%", *held, "--by-layer", "1", "--out", "store_budget/o.json",
                     "--json")
     coder = ["--budget", "50%", "--sinks", "1", "--recent", "2"]
@@ -268,6 +270,8 @@ def exports():
     yield export("sglang", "sglang-scales", "store_pair/o.json", "m.json", "--tensor-parallel", "2")
     yield export("kivi", "hf-generation", "eval_kivi_4/saved.json", "m.json")
     yield export("fp8", "hf-generation", "eval_full_fp8/saved.json", "m.json")
+    yield export("map", "modelopt-map", "eval_full_fp8/saved.json", "m")
+    yield export("vllm_flags", "vllm-flags", "eval_full_fp8/saved.json", "m.yaml")
 
 
 def reports():

@@ -8,6 +8,9 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "eval/cache_quality.h"
+#include "export/engines/engine.h"
+#include "export/exporter.h"
+#include "model/model_tensors.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/live_source.h"
@@ -120,6 +123,46 @@ BudgetCalibration calibrate(Run& run, std::string_view method, const BudgetPlan&
       &run.ranks());
 }
 
+/// Returns the engine whose types are chosen; nullptr: no engine.
+const Engine* engine_in(const Options& options) {
+  return options.takes("engine") && options.has("engine") ? &engine_of(options.text("engine"), "--engine") : nullptr;
+}
+
+/// Returns the plan of the options, with the types of an engine instead of the grid's.
+BudgetPlan plan_of(const Run& run, double full, std::size_t tokens) {
+  BudgetPlan plan = budget_plan(run.options(), full, tokens);
+  if (const Engine* const engine = engine_in(run.options()))
+    plan.offered = offered_types(*engine, run.config(), plan.fixed);
+  return plan;
+}
+
+/// Returns how the engine is told the settings.
+EngineUse use_of(const Engine& engine, const Json& settings, const ModelConfig& model) {
+  const EngineCache cache({.method = &kFullMethod, .parameters = {{settings, "", ErrorCode::kInternal}}}, model);
+  if (const std::string obstacle = engine.obstacle(cache); !obstacle.empty())
+    throw Error(ErrorCode::kInternal, std::string(engine.name), obstacle);
+  EngineUse use = engine.use(cache);
+  use.engine = engine.name;
+  return use;
+}
+
+/// Returns the command that writes the engine's files; empty if it needs none, or files of another model format.
+std::string export_command(const Run& run, const EngineUse& use) {
+  const Exporter* const exporter = find_exporter(use.exporter);
+  const bool gguf = run.model().format() == ModelFormat::kGguf;
+  if (exporter == nullptr) return "";
+  const bool folder = exporter->kind == StagedOutput::Kind::kFolder;
+  if ((folder && gguf) || (exporter->for_gguf && !gguf)) return "";
+  std::filesystem::path out = run.options().text("out");
+  const std::string config = out.string();
+  if (folder)
+    out.replace_filename(out.stem().string() + '-' + std::string(exporter->name));
+  else
+    out.replace_extension(std::filesystem::path(exporter->preset).extension());
+  return "  next: kvcalibrate export --to " + std::string(exporter->name) + " --config " + shell_quoted(config) +
+         " --model " + shell_quoted(run.options().text("model")) + " --out " + shell_quoted(out.string()) + '\n';
+}
+
 void run_freqkv(const Options& options) { run_budget("freqkv", options); }
 void run_lagkv(const Options& options) { run_budget("lagkv", options); }
 
@@ -136,17 +179,25 @@ void run_budget(std::string_view method, const Options& options) {
   const BudgetText text = documents.text();
   const std::size_t tokens = text.measured.front().size();
   const double full = full_cache_bytes(run.config(), tokens);
-  const BudgetPlan plan = budget_plan(options, full, tokens);
+  const BudgetPlan plan = plan_of(run, full, tokens);
   run.load();
   run.print_estimate(estimate_of(run, method, plan, text));
   const BudgetCalibration found = calibrate(run, method, plan, text);
   if (!run.is_root()) return;
-  const Json config = make_config(std::string(method), run.config(), run.model().sha256(), found.settings(),
-                                  {{"allocation", to_json(allocation_result(found))}}, provenance_of(run, documents),
-                                  budget_quality(found, tokens), {});
+  Json calibration{{"allocation", to_json(allocation_result(found))}};
+  std::string told, next;
+  if (const Engine* const engine = engine_in(options)) {
+    const EngineUse use = use_of(*engine, found.settings(), run.config());
+    calibration["engine"] = to_json(use);
+    told = to_text(use);
+    next = export_command(run, use);
+  }
+  if (next.empty()) next = next_command(method, options, run.model().format(), found.settings(), tokens);
+  const Json config =
+      make_config(std::string(method), run.config(), run.model().sha256(), found.settings(), std::move(calibration),
+                  provenance_of(run, documents), budget_quality(found, tokens), {});
   run.finish(config, (method == "full" ? "store" : std::string(method)) + ": " +
-                         budget_summary(found, tokens, static_cast<std::size_t>(full)) +
-                         next_command(method, options, run.model().format(), found.settings(), tokens));
+                         budget_summary(found, tokens, static_cast<std::size_t>(full)) + told + next);
 }
 
 const Subcommand kFreqkvCommand{"freqkv", freqkv_options, run_freqkv, true};

@@ -44,7 +44,8 @@ OptionTable export_options() {
       .value("matrix-dtype", "f32|bf16|f16", "type of the matrices, for formats that contain matrices", "f32")
       .formerly("dtype")
       .flag("overlay",
-            "for vllm-fp8: write no copy of the model, only the files that `kvcalibrate overlay` puts into it")
+            "for vllm-fp8 and modelopt-map: write no copy of the model, only the files that `kvcalibrate overlay` puts "
+            "into it")
       .value("tensor-parallel", "N", "for sglang-scales: number of ranks that share the model", "1")
       .from(1, 4096);
   add_other_weights(table);

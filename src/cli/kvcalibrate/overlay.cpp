@@ -21,10 +21,9 @@ bool applies(const Options& options) {
 OptionTable overlay_options() {
   OptionTable table(
       "kvcalibrate overlay (apply | undo) --model DIR [--overlay DIR] [options]",
-      "Puts the scales of `kvcalibrate export --to vllm-fp8 --overlay` into a model's folder, or removes them. The "
-      "files "
-      "that apply replaces stay in the folder, and undo restores them. Another checkpoint than the overlay's is "
-      "refused.",
+      "Puts the files of `kvcalibrate export --overlay` (--to vllm-fp8 or modelopt-map) into a model's folder, or "
+      "removes them. The files that apply replaces stay in the folder, and undo restores them. Another checkpoint than "
+      "the overlay's is refused.",
       {"kvcalibrate overlay apply --overlay scales/ --model llama/", "kvcalibrate overlay undo --model llama/"});
   table.positional("ACTION", "apply or undo")
       .value("model", "DIR", "the model's folder")

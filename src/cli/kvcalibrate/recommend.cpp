@@ -92,7 +92,7 @@ struct RecommendFiles {
   std::filesystem::path comparison() const { return folder / "comparison.json"; }
   std::filesystem::path result() const { return folder / "recommendation.json"; }
   std::filesystem::path config() const { return folder / "config.json"; }
-  std::filesystem::path preset() const { return folder / "llama-server.ini"; }
+  std::filesystem::path preset(const Exporter& exporter) const { return folder / exporter.preset; }
   std::filesystem::path sample() const { return folder / "sample.txt"; }
 };
 
@@ -143,20 +143,23 @@ CompareInput input_of(const Run& run, const RecommendationGoal& goal) {
   return input;
 }
 
-/// Returns true if the engine reads a file that an exporter writes from the config alone.
-bool has_preset(const Run& run, const EngineUse& use) {
+/// Returns the exporter of the engine's own file, if it writes that from the config alone; else nullptr.
+const Exporter* preset_exporter(const Run& run, const EngineUse& use) {
   const Exporter* const exporter = find_exporter(use.exporter);
-  return exporter != nullptr && exporter->kind == StagedOutput::Kind::kFile &&
-         run.model().format() == ModelFormat::kGguf;
+  const bool has_preset = exporter != nullptr && !exporter->preset.empty() &&
+                          (!exporter->for_gguf || run.model().format() == ModelFormat::kGguf);
+  return has_preset ? exporter : nullptr;
 }
 
 /// Adds the engine's own file, if it has one, to the outputs. @param config  the recommended cache's
 void add_preset(const Run& run, const RecommendFiles& files, const EngineUse& use, const Json& config,
                 OutputSet& outputs) {
-  if (!has_preset(run, use)) return;
-  const ExportJob job{
-      .model = run.model(), .config = config, .config_path = files.config(), .out = outputs.stage(files.preset())};
-  (void)exporter_of(use.exporter, "--engine").write(job);
+  const Exporter* const exporter = preset_exporter(run, use);
+  if (exporter == nullptr) return;
+  (void)exporter->write({.model = run.model(),
+                         .config = config,
+                         .config_path = files.config(),
+                         .out = outputs.stage(files.preset(*exporter))});
 }
 
 /// The sample text as a file, which a run that is refused or fails removes.
@@ -211,7 +214,8 @@ void add_use(const Run& run, const RecommendFiles& files, const ComparedConfigur
   to.use = engine_of(to.engine, "--engine").use(EngineCache(choice, run.config()));
   to.use->engine = to.engine;
   to.files.push_back(files.config().string());
-  if (has_preset(run, *to.use)) to.files.push_back(files.preset().string());
+  if (const Exporter* const exporter = preset_exporter(run, *to.use))
+    to.files.push_back(files.preset(*exporter).string());
 }
 
 void run_recommend(const Options& options) {
@@ -219,7 +223,9 @@ void run_recommend(const Options& options) {
   const RecommendFiles files(options.text("out-dir"));
   const ComparisonFiles compared{.out = files.comparison(), .best = {}};
   RunOutputs outputs{.main = files.comparison(), .others = compared.others(), .state = RunOutputs::State::kJournal};
-  for (const auto& path : {files.result(), files.config(), files.preset()}) outputs.others.push_back(path);
+  for (const auto& path : {files.result(), files.config()}) outputs.others.push_back(path);
+  for (const Exporter& exporter : exporters())
+    if (!exporter.preset.empty()) outputs.others.push_back(files.preset(exporter));
   check_inputs_spared(outputs.others, options);
   const OutputFolder folder(files.folder);  // destroyed after the locks in it
   Run run(options);

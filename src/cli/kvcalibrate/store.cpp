@@ -8,7 +8,9 @@
 #include "calibrate/full/scale_choice.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "draw/numbers.h"
+#include "export/engines/engine.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/live_source.h"
@@ -18,15 +20,29 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kScaleOptions{"types", "scale", "per"};
 
+/// Refuses an engine without storage types, and types by layer in an engine that has one for all of them.
+void check_engine_types(const Options& options) {
+  const Engine& engine = engine_of(options.text("engine"), "--engine");
+  require_compared_caches(engine, "--engine");
+  if (engine.types.empty())
+    throw Error(ErrorCode::kUnsupported, "--engine",
+                "found " + std::string(engine.name) + ", expected an engine with storage types");
+  if (engine.by_layer == TypesByLayer::kOne && options.has("per-layer-rounds"))
+    throw Error(ErrorCode::kUnsupported, "--per-layer-rounds",
+                "found with " + std::string(engine.name) + ", which has one type for all layers");
+}
+
 OptionTable type_options() {
   OptionTable table(
       "kvcalibrate store --model PATH --text PATH --out FILE [options]",
       "Measures the scales of an fp8 or nvfp4 cache for each layer's keys after RoPE and for its values, and which "
-      "rule "
-      "for them loses least. With --budget: chooses llama.cpp's storage types of keys and of values for a byte budget.",
+      "rule for them loses least. With --budget: chooses storage types for a byte budget, llama.cpp's for keys and for "
+      "values or those of --engine, and with --per-layer-rounds those of each layer.",
       {"kvcalibrate store --model SmolLM2.gguf --text book.txt --documents 8 --out fp8.json",
        "kvcalibrate store --model llama/ --text book.txt --types fp8/nvfp4 --scale ema --per head --out mixed.json",
-       "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --per-layer-rounds 1 --out q.json"});
+       "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --per-layer-rounds 1 --out q.json",
+       "kvcalibrate store --model llama/ --text book.txt --budget 40% --engine vllm --per-layer-rounds 1 --out "
+       "v.json"});
   table.value("out", "FILE", "the config to write")
       .required()
       .value("types", "fp8|nvfp4|fp8/nvfp4|nvfp4/fp8", "storage type of keys and values, or of each", "fp8")
@@ -38,13 +54,19 @@ OptionTable type_options() {
       .formerly("fp8-scale")
       .value("per", "layer|head|pair",
              "one scale for the keys of a layer and one for its values, one of each per KV head, or one for both",
-             "layer");
+             "layer")
+      .value("engine", "NAME",
+             "with --budget: only types that this engine executes, and other types in some layers only as it takes "
+             "them: " +
+                 listed(engine_names()));
   add_budget_options(table, "full");
   add_model_run_options(table, true);
   table.check([](const Options& options) {
     const std::array<std::string_view, 1> budget{"budget"}, resume{"resume"};
     (void)has_budget(options, kScaleOptions);
     require_partner(options, resume, budget);
+    require_partner(options, {"engine"}, budget);
+    if (options.has("engine")) check_engine_types(options);
     if (options.text("per") == "pair" && options.text("types").find('/') != std::string::npos)
       throw Error(ErrorCode::kUsage, "--per", "found pair with " + options.text("types") + ", expected one type");
   });

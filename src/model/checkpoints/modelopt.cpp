@@ -108,12 +108,16 @@ std::map<std::string, std::string> refused_layers(const JsonCursor& config) {
 /// Reads quantization_config, or the object `quantization` of hf_quant_config.json.
 std::unique_ptr<const QuantizedWeights> read_modelopt(const JsonCursor& config, std::vector<std::string>& notes) {
   const JsonCursor own = config.has("quantization") ? config.at("quantization") : config;
+  const bool cache = own.has("kv_cache_quant_algo") || own.has("kv_cache_scheme");
+  if (cache && !own.has("quant_algo")) {
+    notes.push_back(own.place() + ": the weights (modelopt) have 16 bits; the cache is not quantised");
+    return nullptr;
+  }
   const std::string algorithm = algorithm_of(own);
   if (algorithm != kMixed && !is_supported(algorithm))
     throw Error(ErrorCode::kUnsupported, own.at("quant_algo").place(),
                 "found " + describe_json(own.at("quant_algo").value()) + ", supported are: " + listed(algorithms()) +
                     ", " + std::string(kMixed));
-  const bool cache = own.has("kv_cache_quant_algo") || own.has("kv_cache_scheme");
   notes.push_back(own.place() + ": the weights (modelopt, " + algorithm +
                   ") are decoded; activations are not quantised" + (cache ? ", nor is the cache" : ""));
   std::vector<ModulePattern> excluded = read_patterns(own, "exclude_modules", ModulePattern::with_wildcards);
