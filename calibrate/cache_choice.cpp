@@ -67,7 +67,7 @@ CacheChoice choice_of_config(const std::filesystem::path& path, const ModelSourc
   CacheChoice choice{.method = find_method(config.at("method").get<std::string>())};
   choice.calibrated = config.at("calibration").at("documents") > 0;
   Json parameters = config.at("parameters");
-  if (choice.method->make == nullptr) {
+  if (choice.method->only_with_config()) {
     choice.loaded = find_calibration(*choice.method)->load(config, path, source);
     parameters = choice.loaded->parameters();
   }

@@ -14,7 +14,7 @@ namespace kvs::inline calibrate {
 namespace {
 
 /// Returns true if --method accepts the method.
-bool is_named(const Method& method) { return method.make != nullptr; }
+bool is_named(const Method& method) { return !method.only_with_config(); }
 
 const Method& named(const std::string& name, const std::string& option) {
   const Method* const method = find_method(name);
@@ -23,7 +23,7 @@ const Method& named(const std::string& name, const std::string& option) {
     throw Error(ErrorCode::kUsage, option,
                 "found '" + name + "', expected one of " + listed(known) + did_you_mean(name, known));
   }
-  if (method->make == nullptr)
+  if (method->only_with_config())
     throw Error(ErrorCode::kUsage, option,
                 "found " + name + ", which --config takes: kvcalibrate " + name + " makes one");
   return *method;

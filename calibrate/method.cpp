@@ -38,6 +38,15 @@ Prefix prefix_of(const Method& method, Parameters& parameters) {
   return prefix;
 }
 
+std::unique_ptr<LayerCache> make_with(const LayerMaker& make, const Method& method, Parameters& parameters,
+                                      std::size_t layer, const CacheShape& shape) {
+  const LayerShape& of_layer = shape.layers.at(layer);
+  if (!parameters.select(layer)) return make_full_cache(plain_types(of_layer));
+  const KvTypes types = method.takes_kv_type ? read_kv_types(parameters, layer, shape) : plain_types(of_layer);
+  std::unique_ptr<LayerCache> cache = make(parameters, {layer, of_layer, types});
+  return of_layer.window != 0 ? make_full_cache(types) : std::move(cache);
+}
+
 }  // namespace
 
 std::string obstacle_of(const Method& method, const ModelConfig& model) {
@@ -49,16 +58,16 @@ std::string obstacle_of(const Method& method, const ModelConfig& model) {
 
 std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& parameters, std::size_t layer,
                                              const CacheShape& shape) {
-  const LayerShape& of_layer = shape.layers.at(layer);
-  if (!parameters.select(layer)) return make_full_cache(plain_types(of_layer));
-  const KvTypes types = method.takes_kv_type ? read_kv_types(parameters, layer, shape) : plain_types(of_layer);
-  std::unique_ptr<LayerCache> cache = method.make(parameters, {layer, of_layer, types});
-  return of_layer.window != 0 ? make_full_cache(types) : std::move(cache);
+  return make_with(method.make, method, parameters, layer, shape);
 }
 
 Cache make_cache(const Method& method, Parameters& parameters, const CacheShape& shape) {
+  return make_cache(method, method.make, parameters, shape);
+}
+
+Cache make_cache(const Method& method, const LayerMaker& make, Parameters& parameters, const CacheShape& shape) {
   Cache layers =
-      make_layers(shape, [&](std::size_t layer) { return make_layer_cache(method, parameters, layer, shape); });
+      make_layers(shape, [&](std::size_t layer) { return make_with(make, method, parameters, layer, shape); });
   parameters.select_all();
   const Prefix prefix = prefix_of(method, parameters);
   parameters.check_known();

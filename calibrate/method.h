@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,6 +47,9 @@ struct Method {
   /// Creates the cache of the layer selected in `parameters`. @throws Error like Parameters. nullptr: the caches need
   /// the files of a config, which a calibration writes (Calibration::load).
   std::unique_ptr<LayerCache> (*make)(Parameters& parameters, const CacheLayer& layer) = nullptr;
+  /// True if the caches need the files of a config beside the parameters that `make` reads. Calibration::load makes
+  /// them; a cache of `make` cannot attend.
+  bool needs_files = false;
   /// Sets the size: returns the parameters with which the method keeps about `share` (0 to 1) of a document of `tokens`
   /// tokens (of its prefix if the method compresses only that), given the other `settings`. A larger share never takes
   /// fewer bytes. A method may keep the size in `settings`, because resolved settings have only one
@@ -68,7 +72,13 @@ struct Method {
   /// short, caches with high numbers are left out.
   int priority = 100;
   bool compared = true;  // `compare` includes it by default
+
+  /// Returns true if --method cannot name the method, but --config can.
+  bool only_with_config() const noexcept { return make == nullptr || needs_files; }
 };
+
+/// Method::make, or a function in its place.
+using LayerMaker = std::function<std::unique_ptr<LayerCache>(Parameters& parameters, const CacheLayer& layer)>;
 
 #define KVS_DECLARE(Name) extern const Method k##Name##Method;
 KVS_METHODS(KVS_DECLARE, KVS_DECLARE)
@@ -87,6 +97,8 @@ std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& p
 /// Creates the caches of all layers (make_layers()). @param parameters  of as many layers  @throws Error like
 /// Parameters, also for names that the method does not have
 Cache make_cache(const Method& method, Parameters& parameters, const CacheShape& shape);
+/// The same with `make` in place of Method::make.
+Cache make_cache(const Method& method, const LayerMaker& make, Parameters& parameters, const CacheShape& shape);
 /// Returns every parameter of a method, in the order in which its reader reads them.
 std::vector<ParameterSpec> describe(const Method& method);
 

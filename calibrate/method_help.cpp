@@ -85,7 +85,8 @@ std::string method_help(const Method& method) {
   if (const Paper& paper = method.paper; paper.year != 0)
     text += std::string(paper.authors) + " (" + std::to_string(paper.year) + "): " + std::string(paper.title) + ", " +
             std::string(paper.link) + '\n';
-  if (method.make == nullptr) return text + "The method needs a config, which kvcalibrate " + name + " writes.\n";
+  if (method.only_with_config()) text += "The method needs a config, which kvcalibrate " + name + " writes.\n";
+  if (method.make == nullptr) return text;
   text += "\nParameters (--set NAME=VALUE):\n";
   const std::vector<ParameterSpec> specs = describe(method);
   for (const ParameterSpec& spec : specs) text += parameter_line(spec);
@@ -98,10 +99,8 @@ std::string cache_method_lines() {
   const std::vector<ParameterSpec> full = describe(kFullMethod);
   for (const ParameterSpec& spec : full) names.insert(spec.name);
   for (const Method* const method : all_methods()) {
-    if (method->make == nullptr) {
-      configs += (configs.empty() ? "" : ", ") + std::string(method->name);
-      continue;
-    }
+    if (method->only_with_config()) configs += (configs.empty() ? "" : ", ") + std::string(method->name);
+    if (method->make == nullptr) continue;
     std::string own;
     for (const ParameterSpec& spec : describe(*method))
       if (!names.contains(spec.name)) own += parameter_words(spec);

@@ -14,6 +14,7 @@
   CALIBRATED(Lagkv)                    \
   PLAIN(H2o)                           \
   PLAIN(Tova)                          \
+  CALIBRATED(Triattention)             \
   PLAIN(Snapkv)                        \
   PLAIN(L2norm)                        \
   CALIBRATED(Faedkv)                   \

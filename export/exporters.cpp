@@ -14,6 +14,7 @@
 #include "export/exporters/modelopt_map.h"
 #include "export/exporters/rank_files.h"
 #include "export/exporters/sglang_scales.h"
+#include "export/exporters/triattention.h"
 #include "export/exporters/vllm_flags.h"
 #include "export/exporters/vllm_fp8.h"
 
@@ -54,6 +55,9 @@ constexpr std::array kExporters{
              "a config of the full cache with type=fp8 and one scale a layer (kvcalibrate store --per pair); a Hugging "
              "Face folder",
              kFile, false, true, row_pair_obstacle, write_sglang_scales, false, true},
+    Exporter{"triattention", "statistics of queries for TriAttention's own code and TensorRT-LLM (torch.save)",
+             "triattention", "a triattention config; a model with full RoPE, the same in all layers", kFile, false,
+             false, triattention_statistics_obstacle, write_triattention},
     Exporter{"hf-generation", "generation_config.json with Transformers' quantised cache", "",
              "a config of kivi, or of the full cache with type=fp8, the same for all layers; no sliding windows", kFile,
              false, false, quantized_cache_obstacle, write_hf_generation},

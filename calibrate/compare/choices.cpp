@@ -231,7 +231,7 @@ SmallestChoice smallest_choice(const ScoredConfigurations& scored, double loss) 
 
 Parts parts_of(const Configuration& one) {
   const Method* const method = find_method(one.method);
-  if (method == nullptr || method->make == nullptr) return Parts::kFactors;
+  if (method == nullptr || method->only_with_config()) return Parts::kFactors;
   if (one.calibrated || !one.config.empty()) return Parts::kCalibrated;
   if (method == &kFullMethod) return Parts::kStorage;
   return one.type.empty() ? Parts::kMethod : Parts::kComposed;

@@ -52,7 +52,7 @@ std::vector<double> budgets_of(const Options& options) {
 std::vector<std::string> compared_names(bool by_default) {
   std::vector<std::string> names;
   for (const Method* const method : all_methods()) {
-    if (method->make != nullptr) {
+    if (!method->only_with_config()) {
       if (!by_default || method->compared) names.emplace_back(method->name);
       continue;
     }

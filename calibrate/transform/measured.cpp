@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "calibrate/common/document_sums.h"
 #include "calibrate/transform/caches.h"
 #include "eval/cache_quality.h"
 #include "io/record.h"
-#include "turns/turns.h"
 
 namespace kvs::inline calibrate {
 namespace {
@@ -32,15 +32,7 @@ std::vector<TransformScales> sum_documents(TransformMoments& moments, StateSourc
     if (saved->extra.is_array())
       losses = losses_from(JsonCursor(saved->extra, where), moments.geometry().layers.size());
   }
-  const std::size_t first = saved ? saved->documents : 0, together = source.visits_together(0);
-  done(first);
-  run_in_groups(
-      first, source.documents(), together, [&](std::size_t n) { moments.add(source, n); },
-      [&](std::size_t n) {
-        done(n + 1);
-        const bool whole = (n + 1 - first) % together == 0;  // no other document is in the sums in part
-        if (whole && checkpoint.due()) checkpoint.save(n + 1, moments.state());
-      });
+  add_documents(moments, source, saved ? saved->documents : 0, checkpoint, done);
   return losses;
 }
 

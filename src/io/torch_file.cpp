@@ -1,8 +1,8 @@
 #include "io/torch_file.h"
 
 #include <array>
+#include <bit>
 #include <limits>
-#include <span>
 
 #include "core/error.h"
 
@@ -79,22 +79,32 @@ void add_extents(Pickle& pickle, std::span<const std::size_t> extents) {
   pickle.tuple();
 }
 
+/// A tensor's place in the file's storage.
+struct StoredPlace {
+  std::string_view storage;  // class of torch
+  std::size_t values;        // of the storage
+  std::size_t offset = 0;
+};
+
 /// torch._utils._rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks)
-std::string pickled_tensor(const IntegerTensor& tensor) {
-  std::vector<std::size_t> strides(tensor.shape.size(), 1);
-  for (std::size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * tensor.shape[axis];
-  Pickle pickle;
+void add_tensor(Pickle& pickle, const StoredPlace& place, std::span<const std::size_t> shape) {
+  std::vector<std::size_t> strides(shape.size(), 1);
+  for (std::size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
   pickle.global("torch._utils", "_rebuild_tensor_v2").mark();
   pickle.mark().string("storage");
-  pickle.global("torch", tensor.kind == IntegerTensor::Kind::kUint8 ? "ByteStorage" : "LongStorage");
-  pickle.string("0").string("cpu").integer(static_cast<std::int64_t>(tensor.values.size())).tuple().persistent_id();
-  pickle.integer(0);
-  add_extents(pickle, tensor.shape);
+  pickle.global("torch", place.storage);
+  pickle.string("0").string("cpu").integer(static_cast<std::int64_t>(place.values)).tuple().persistent_id();
+  pickle.integer(static_cast<std::int64_t>(place.offset));
+  add_extents(pickle, shape);
   add_extents(pickle, strides);
   pickle.boolean(false);
   pickle.global("collections", "OrderedDict").mark().tuple().reduce();
   pickle.tuple().reduce();
-  return std::move(pickle).finish();
+}
+
+std::string torch_zip(std::string_view pickle, std::string_view numbers) {
+  return zip_file(std::array<ZipEntry, 4>{ZipEntry{"archive/data.pkl", pickle}, ZipEntry{"archive/byteorder", "little"},
+                                          ZipEntry{"archive/data/0", numbers}, ZipEntry{"archive/version", "3\n"}});
 }
 
 }  // namespace
@@ -144,9 +154,23 @@ std::string torch_file(const IntegerTensor& tensor) {
       append(numbers, value);
     }
   }
-  const std::string pickle = pickled_tensor(tensor);
-  return zip_file(std::array<ZipEntry, 4>{ZipEntry{"archive/data.pkl", pickle}, ZipEntry{"archive/byteorder", "little"},
-                                          ZipEntry{"archive/data/0", numbers}, ZipEntry{"archive/version", "3\n"}});
+  Pickle pickle;
+  add_tensor(pickle, {tensor.kind == IntegerTensor::Kind::kUint8 ? "ByteStorage" : "LongStorage", tensor.values.size()},
+             tensor.shape);
+  return torch_zip(std::move(pickle).finish(), numbers);
+}
+
+void FloatTorchFile::vector(std::span<const float> values) {
+  const std::array shape{values.size()};
+  add_tensor(pickle_, {"FloatStorage", all_, count_}, shape);
+  count_ += values.size();
+  if (count_ > all_) throw Error(ErrorCode::kInternal, "torch_file", "more values than the file has");
+  for (const float value : values) append(numbers_, std::bit_cast<std::uint32_t>(value));
+}
+
+std::string FloatTorchFile::finish() && {
+  if (count_ != all_) throw Error(ErrorCode::kInternal, "torch_file", "fewer values than the file has");
+  return torch_zip(std::move(pickle_).finish(), numbers_);
 }
 
 }  // namespace kvs::inline io

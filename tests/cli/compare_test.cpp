@@ -29,8 +29,9 @@ class ComparePrograms : public TextPrograms {
     std::string text;
     for (int n = 0; n < 200; ++n) text += std::string(1, static_cast<char>('a' + n * n % 23)) + (n % 5 == 0 ? " " : "");
     std::ofstream(folder_ / "other.txt") << text;
-    more.insert(more.end(), {"--methods", "full,streaming,lagkv,elitekv,transform,transform-head", "--calibration-text",
-                             folder_ / "other.txt", "--calibration-window", "48", "--calibration-documents", "3"});
+    more.insert(more.end(), {"--methods", "full,streaming,lagkv,triattention,elitekv,transform,transform-head",
+                             "--calibration-text", folder_ / "other.txt", "--calibration-window", "48",
+                             "--calibration-documents", "3"});
     return more;
   }
   Json compared(const std::string& out, const std::vector<std::string>& more = {}) const {
@@ -235,10 +236,11 @@ TEST_F(ComparePrograms, MethodsAreCalibratedOnAnotherTextFirst) {
     EXPECT_EQ(one.at("documents"), 6);
   }
   EXPECT_GE(found, 2U);
-  for (const std::string method : {"elitekv", "transform", "transform-head"})
+  for (const std::string method : {"triattention", "elitekv", "transform", "transform-head"})
     for (const std::string share : {"75", "50"}) expect_valid("c_calibrated/" + method + "_" + share + ".json");
   EXPECT_EQ(one(result, "elitekv (elitekv_50)", 0.5).at("bytes_ratio"), 0.5);
   EXPECT_LT(one(result, "transform (transform_50)", 0.5).at("kl"), 0.1);
+  EXPECT_EQ(config("c_calibrated/triattention_50.json").at("parameters").at("cache_size"), 16);
   EXPECT_EQ(config("c_calibrated/transform-head_50.json").at("parameters").at("rows"), "head");
   EXPECT_LT(one(result, "transform (transform-head_50)", 0.5).at("kl"), 0.1);
 }

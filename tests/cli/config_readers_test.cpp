@@ -144,6 +144,7 @@ class ConfigReaders : public CalibratePrograms {
     make("separate.json", {"elitekv", "--elite", "2", "--rank", "10", "--factorization", "separate"});
     make("layer.json", {"transform", "--budget", "60%", "--sinks", "1", "--recent", "2"});
     make("head.json", {"transform", "--budget", "60%", "--rows", "head", "--sinks", "1", "--recent", "2"});
+    make("triattention.json", {"triattention", "--set", "cache_size=16,20,24,28", "interval=4", "recent=2"});
     const std::map<std::string, std::vector<std::string>> settings{
         {"full", {"type=f16", "type_skip_layers=0", "layers=0,2"}},
         {"streaming", {"cache_size=16,8,12,16"}},
@@ -158,7 +159,7 @@ class ConfigReaders : public CalibratePrograms {
         {"kivi", {"group=8", "residual=16"}},
         {"gqa", {"heads=1", "type=fp8", "scale_k=0.5"}}};
     for (const Method* const method : all_methods()) {
-      if (method->make == nullptr) continue;
+      if (method->only_with_config()) continue;
       const std::string name(method->name);
       std::vector<std::string> words{"eval", "--method", name, "--set"};
       words.insert(words.end(), settings.at(name).begin(), settings.at(name).end());

@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import torch
+from safetensors.torch import save_file
 
 from exports import FOLDER, check
 
@@ -106,6 +107,7 @@ SMALL = {
     "lagkv": {"sinks": 2, "lag": 5, "ratio": 0.5, "variant": "lag"},
     "h2o": {"cache_size": 9, "recent": 4},
     "tova": {"cache_size": 9},
+    "triattention": {"cache_size": 12, "interval": 3, "sinks": 1, "recent": 2, "horizon": 64},
     "snapkv": {"window": 6, "cache_size": 11, "kernel": 3},
     "l2norm": {"ratio": 0.5, "skip_layers": [0]},
     "gqa": {"heads": 1},
@@ -116,14 +118,20 @@ SMALL = {
 # After 64 tokens. Slots are full at 12, 17, … 62 tokens; 12 partitions of 5 after 2 sinks, the last one complete, and 2
 # more.
 ROWS = {"full": 64, "streaming": 9, "dropping": 7 + 2, "freqkv": 7 + 2, "lagkv": 2 + 11 * 2 + 5 + 2, "h2o": 9, "tova": 9,
-        "snapkv": 11 + 34, "l2norm": 15 + 34, "gqa": 64, "faedkv": 2 + 4, "elitekv": 64}
+        "triattention": 10, "snapkv": 11 + 34, "l2norm": 15 + 34, "gqa": 64, "faedkv": 2 + 4, "elitekv": 64}
+
+
+STATISTICS = FOLDER / "statistics.safetensors"  # of layer 0: 3 chunks and 2 channels that never rotate
+save_file({"layers.0.query_mean": random(HEADS, HEAD_DIM), "layers.0.query_magnitude": random(HEADS, 5).abs() + 4},
+          STATISTICS)
 
 
 def layer_of(method, **changes):
     kind = METHODS[method]
     prefix = PREFIX if kind.always_whole else 0
     module = SimpleNamespace(head_dim=HEAD_DIM, config=SimpleNamespace(num_key_value_heads=KV_HEADS))
-    return kind(Parameters({**SMALL[method], **changes}, "test", 0), Setting(module, Rotation(Embedding()), prefix))
+    return kind(Parameters({**SMALL[method], **changes}, "test", 0),
+                Setting(module, Rotation(Embedding()), prefix, STATISTICS if method == "triattention" else None))
 
 
 def check_cuts(method):

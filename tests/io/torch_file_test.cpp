@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "core/error.h"
+
 // A test of label "engines" checks that torch.load and pickle.load read these files.
 namespace kvs {
 namespace {
@@ -30,6 +32,26 @@ TEST(TorchFile, HoldsLongsInEightBytesEach) {
   const std::string file = torch_file({IntegerTensor::Kind::kInt64, {2}, {1, 2}});
   EXPECT_THAT(file, HasSubstr(std::string("archive/data/0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 30)));
   EXPECT_THAT(file, HasSubstr("LongStorage"));
+}
+
+TEST(TorchFile, HoldsVectorsOfAnObjectInOneStorage) {
+  FloatTorchFile file(3);
+  file.pickle().empty_list().mark();
+  file.vector(std::vector<float>{1});
+  file.vector(std::vector<float>{-2, 0.5F});
+  file.pickle().append_items();
+  const std::string bytes = std::move(file).finish();
+  EXPECT_THAT(bytes, HasSubstr("archive/data.pkl\x80\x02]("));
+  EXPECT_THAT(bytes, HasSubstr("FloatStorage"));
+  EXPECT_THAT(bytes, HasSubstr(std::string("archive/data/0\0\0\x80\x3f\0\0\0\xc0\0\0\0\x3f", 26)));  // little endian
+}
+
+TEST(TorchFile, HasTheValuesThatItsStorageStates) {
+  const std::vector<float> two{1, 2};
+  FloatTorchFile few(3), many(1);
+  few.vector(two);
+  EXPECT_THROW((void)std::move(few).finish(), Error);
+  EXPECT_THROW(many.vector(two), Error);
 }
 
 }  // namespace

@@ -171,6 +171,8 @@ def budgets():
     coder = ["--budget", "50%", "--sinks", "1", "--recent", "2"]
     yield calibrate("transform", "transform", *coder, "--out", "transform/o.json", "--json")
     yield calibrate("transform_head", "transform", "--budget", "60%", "--rows", "head", "--out", "transform_head/o.json")
+    yield calibrate("triattention", "triattention", "--set", "cache_size=16", "interval=4", "--out",
+                    "triattention/o.json", "--json")
     yield calibrate("transform_costs", "transform", "--budget", "30%", "--costs", "transform/o.json", "--outliers", "0.02",
                     "--length", "64", "--out", "transform_costs/o.json")
 
@@ -182,10 +184,11 @@ def evaluations():
         yield evaluate("store_" + store, "--method", "full", "--set", "store=" + store)
     for name in ("faedkv", "faedkv_budget", "elitekv_rank", "elitekv_separate", "elitekv_ratio", "elitekv_layers",
                  "freqkv_budget", "freqkv_layers", "lagkv_budget", "lagkv_layers", "store", "store_head", "store_budget",
-                 "transform", "transform_head", "transform_costs"):
+                 "transform", "transform_head", "transform_costs", "triattention"):
         prefix = ["--set", "prefix=32"] if name.startswith("faedkv") else []
         yield evaluate("of_" + name, "--config", name + "/o.json", *prefix)
     yield evaluate("of_elitekv_q8_0", "--config", "elitekv_rank/o.json", "--set", "store=q8_0")
+    yield evaluate("of_triattention_q8_0", "--config", "triattention/o.json", "--set", "store=q8_0", "recent=4")
     yield evaluate("of_saved", "--config", "eval_freqkv_layers/saved.json", "--set", "recent=2")
     yield evaluate("stride", *settings(METHODS["lagkv"], ""), "--stride", "24")
     yield evaluate("decode", *settings(METHODS["h2o"], ""), "--decode", "8", "--against", "none")
@@ -222,7 +225,7 @@ def comparisons():
                     "--stores", "q8_0/q4_0,quarot4", "--config", "elitekv_rank/o.json", "--out", "compare_race/o.json")
     text = ["--calibration-text", "../inputs/other.txt", "--calibration-window", "64", "--calibration-documents", "4"]
     yield calibrate("compare_calibrated", "compare", "--budgets", "50%", "--decode", "0", *text, "--full", "--methods",
-                    "full,streaming,freqkv,lagkv,faedkv,elitekv,transform,transform-head", "--stores", "q4_0", "--best-dir",
+                    "full,streaming,freqkv,lagkv,faedkv,elitekv,transform,transform-head,triattention", "--stores", "q4_0", "--best-dir",
                     "compare_calibrated/best", "--out", "compare_calibrated/o.json")
     yield calibrate("compare_task", "compare", *plain, "--task", "needle", "--lengths", "600", "--depths", "50",
                     "--answer-tokens", "4", "--methods", "full,streaming,lagkv,snapkv", "--stores", "q4_0", "--compose",
@@ -259,6 +262,7 @@ def exports():
     yield export("elitekv", "elitekv", elitekv, "m")
     yield export("elitekv_ranks", "elitekv-rank", elitekv, "m.pkl")
     yield export("mha2mla", "mha2mla-rank", elitekv, "m.pt")
+    yield export("triattention", "triattention", "triattention/o.json", "m.pt")
     yield export("youtu", "hf-youtu", elitekv, "m", "--dtype", "bf16")
     yield export("deepseek", "hf-deepseek", elitekv, "m")
     yield export("gguf", "gguf-deepseek2", elitekv, "m.gguf", "--dtype", "bf16")

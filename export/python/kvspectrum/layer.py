@@ -17,7 +17,7 @@ class Setting:
     module: torch.nn.Module  # the attention
     rotation: Rotation
     prefix: int = 0  # tokens that are compressed once, at their end; 0: none
-    factors: Path | None = None  # the file beside an elitekv config
+    factors: Path | None = None  # the file beside an elitekv or triattention config
     index: int = 0  # of the layer
 
 

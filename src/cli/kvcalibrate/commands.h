@@ -14,6 +14,7 @@ extern const Subcommand kElitekvCommand;
 extern const Subcommand kFreqkvCommand;
 extern const Subcommand kLagkvCommand;
 extern const Subcommand kTransformCommand;
+extern const Subcommand kTriattentionCommand;
 extern const Subcommand kStoreCommand;
 extern const Subcommand kEvalCommand;
 extern const Subcommand kCompareCommand;

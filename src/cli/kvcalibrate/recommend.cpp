@@ -104,7 +104,7 @@ CompareGrid grid_of(const Engine& engine, std::optional<double> share) {
   grid.types.assign(engine.types.begin(), engine.types.end());
   grid.settings = settings_of(engine);
   for (const Method* const method : all_methods())
-    if (method->make != nullptr && (engine.runs_methods ? method->compared : method == &kFullMethod))
+    if (!method->only_with_config() && (engine.runs_methods ? method->compared : method == &kFullMethod))
       grid.methods.emplace_back(method->name);
   return grid;
 }

@@ -130,6 +130,10 @@ def _h2o(layer):
     layer.at_least("cache_size", 1 + layer["recent"])
 
 
+def _triattention(layer):
+    layer.at_least("cache_size", 1 + layer["interval"] + layer["sinks"] + layer["recent"])
+
+
 def _snapkv(layer):
     layer.at_least("cache_size", 1 + layer["window"])
     layer.expect("kernel", layer["kernel"] % 2 == 1, "an odd number")
@@ -178,7 +182,7 @@ def _faedkv(layer):
 
 
 _METHODS = {"dropping": _slots, "freqkv": _slots, "streaming": _streaming, "h2o": _h2o, "snapkv": _snapkv,
-            "lagkv": _lagkv, "kivi": _kivi, "gqa": _gqa, "faedkv": _faedkv}
+            "lagkv": _lagkv, "kivi": _kivi, "gqa": _gqa, "faedkv": _faedkv, "triattention": _triattention}
 
 
 def check_parameters(document, where):

@@ -146,7 +146,22 @@ def _check_bits(tensors, name, bits, row_sets, expected):
         tensors.refuse(name, f"found {found} bytes of a token, expected {expected}, as code_bytes says")
 
 
-_METHODS = {"elitekv": _check_elitekv, "transform": _check_transform}
+def _check_triattention(document, tensors):
+    model, rope = document["model"], document["model"]["rope"]
+    for layer in range(model["layers"]):
+        if layer in model.get("layers_without_cache", []):
+            continue
+        heads, head_dim = size_of(model, "query_heads", layer), size_of(model, "head_dim", layer)
+        chunks = len(rope["frequencies"][rope["layer_kinds"][layer]]) if rope["frequencies"] else 0
+        if 2 * chunks > head_dim or heads % size_of(model, "kv_heads", layer) != 0:
+            raise ConfigError(f"{tensors.path}: found layer {layer} of another geometry, expected heads that hold their "
+                              "RoPE chunks and KV heads that divide the query heads")
+        tensors.values(f"layers.{layer}.query_mean", (heads, head_dim))
+        if min(tensors.values(f"layers.{layer}.query_magnitude", (heads, head_dim - chunks))) < 0:
+            tensors.refuse(f"layers.{layer}.query_magnitude", "found a number below 0, expected magnitudes")
+
+
+_METHODS = {"elitekv": _check_elitekv, "transform": _check_transform, "triattention": _check_triattention}
 
 
 def check_tensors(document, path):

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "calibrate/common/document_sums.h"
+#include "calibrate/common/settings_check.h"
+#include "calibrate/method_help.h"
+#include "calibrate/triattention/config_file.h"
+#include "calibrate/triattention/query_sums.h"
+#include "cli/kvcalibrate/commands.h"
+#include "draw/numbers.h"
+#include "model/cache_shape.h"
+#include "run/progress.h"
+#include "run/run.h"
+#include "states/live_source.h"
+
+namespace kvs::inline cli {
+namespace {
+
+OptionTable triattention_options_table() {
+  OptionTable table(
+      "kvcalibrate triattention --model PATH --text PATH --set cache_size=N --out FILE [options]",
+      "Averages the queries of a text before RoPE, by layer and head, and writes the config of a cache "
+      "that drops the tokens that such queries would read least.\n\n" +
+          method_help(kTriattentionMethod),
+      {"kvcalibrate triattention --model SmolLM2.gguf --text book.txt --documents 16 --set cache_size=256 "
+       "--set interval=32 --out tri.json",
+       "kvcalibrate eval --model SmolLM2.gguf --text other.txt --config tri.json --set cache_size=128"});
+  table.value("out", "FILE", "the config to write; its tensors are written next to it")
+      .required()
+      .list("set", "NAME=VALUE", "parameters of the cache; may repeat");
+  add_other_weights(table);
+  add_model_run_options(table, true);
+  table.check([](const Options& options) {
+    const Json settings = parse_settings(options.list("set"), "--set");
+    check_settings(kTriattentionMethod, settings, "--set");
+    check_complete(kTriattentionMethod, settings, "--set");
+  });
+  return table;
+}
+
+/// Returns all parameters of the cache that --set asks for. @throws Error kUsage
+Json resolved_settings(const Options& options, const ModelConfig& model) {
+  const CacheShape shape = cache_shape(model);
+  Parameters parameters({{parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage}}, shape);
+  (void)make_cache(kTriattentionMethod, parameters, shape);
+  return parameters.resolved();
+}
+
+std::string triattention_text(const std::string& out, const std::vector<QueryStatistics>& layers) {
+  const auto least = std::ranges::min_element(layers, {}, &QueryStatistics::resultant_length);
+  double sum = 0;
+  for (const QueryStatistics& one : layers) sum += one.resultant_length();
+  return out + ": mean queries of " + std::to_string(layers.size()) + " layers; they are " +
+         draw::shown_percent(sum / static_cast<double>(layers.size())) +
+         " as long as queries are, and least in layer " + std::to_string(least->layer) + ", " +
+         draw::shown_percent(least->resultant_length()) + '\n';
+}
+
+void run_triattention(const Options& options) {
+  const std::filesystem::path out = options.text("out");
+  Run run(options);
+  run.take_outputs({.main = out,
+                    .others = {sibling_path(out, ".safetensors")},
+                    .kind = RunOutputs::Kind::kConfig,
+                    .state = RunOutputs::State::kCheckpoint});
+  run.open_model();
+  run.read_texts();
+  if (run.is_finished()) return;
+  const ModelConfig& model = run.config();
+  refuse_obstacle(obstacle_of(kTriattentionMethod, model), "kvcalibrate triattention", model);
+  Json parameters = resolved_settings(options, model);
+  QuerySums sums(model);
+  run.load();
+  run.print_estimate(
+      {.flops = static_cast<double>(run.documents().size()) * forward_flops(model, static_cast<double>(run.tokens())),
+       .memory_bytes = session_memory(run.session(), run.tokens())});
+  LiveSource source(run.decoder(), run.documents());
+  const std::optional<Checkpoint::State> saved = run.saved_state();
+  if (saved) sums.restore(saved->sums);
+  Progress progress("triattention", source.documents(), run.quiet());
+  add_documents(sums, source, saved ? saved->documents : 0, run.checkpoint(), progress.counter());
+  const std::vector<QueryStatistics> layers = sums.statistics();
+  const Json config = write_triattention_config(layers, run.model(), std::move(parameters), run.provenance(), out,
+                                                run.settings().replace());
+  run.remove_state();
+  run.print(config, triattention_text(out.string(), layers));
+}
+
+}  // namespace
+
+const Subcommand kTriattentionCommand{"triattention", triattention_options_table, run_triattention};
+
+}  // namespace kvs::inline cli
