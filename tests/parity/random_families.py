@@ -304,7 +304,7 @@ def draw(r, kind):
             config = FAMILIES[kind](r)
             return AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **json.loads(json.dumps(config))),
                                                     attn_implementation="eager").float().eval()
-        except (ValueError, RuntimeError, TypeError):
+        except (ValueError, RuntimeError, TypeError, ZeroDivisionError):
             continue
 
 
@@ -331,7 +331,8 @@ def fill(model, r):
 def misspell(r, kind, config):
     """Writes some keys as Transformers 4 did, or by their other name."""
     rope_of = config.get("rope_parameters") or {}
-    if kind in random_plain.FAMILIES and "rope_theta" in rope_of and r.random() < 0.3:
+    of_types = any(isinstance(value, dict) for value in rope_of.values())
+    if kind in random_plain.FAMILIES and "rope_theta" in rope_of and not of_types and r.random() < 0.3:
         scaling = config.pop("rope_parameters")
         config["rope_theta"] = scaling.pop("rope_theta")
         if "partial_rotary_factor" in scaling:
