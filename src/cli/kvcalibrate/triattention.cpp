@@ -32,7 +32,6 @@ OptionTable triattention_options_table() {
   table.value("out", "FILE", "the config to write; its tensors are written next to it")
       .required()
       .list("set", "NAME=VALUE", "parameters of the cache; may repeat");
-  add_other_weights(table);
   add_model_run_options(table, true);
   table.check([](const Options& options) {
     const Json settings = parse_settings(options.list("set"), "--set");
