@@ -39,7 +39,9 @@ std::vector<Json> settings_of_types(const Engine& engine) {
 }  // namespace
 
 EngineCache::EngineCache(const CacheChoice& choice, const ModelConfig& config)
-    : method(*choice.method), parameters(choice.loaded ? Json::object() : choice.resolved(config)), model(config) {}
+    : method(*choice.method),
+      parameters(choice.method->make == nullptr ? Json::object() : choice.resolved(config)),
+      model(config) {}
 
 std::vector<EngineCache::Types> EngineCache::types() const {
   const std::vector<std::size_t> cached = model.cached_layers();

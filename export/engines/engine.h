@@ -17,7 +17,7 @@ namespace kvs::inline engines {
 /// A cache with all parameters, for a model.
 struct EngineCache {
   const Method& method;
-  Json parameters;  // with every default; empty for a method whose caches need the files of a config
+  Json parameters;  // with every default; empty for a method without Method::make
   const ModelConfig& model;
 
   EngineCache(const CacheChoice& choice, const ModelConfig& config);
