@@ -173,7 +173,7 @@ TEST(CacheSize, RefusesSettingsThatFitNoSize) {
 
 TEST(CacheSize, GivesMoreBytesForMoreShare) {
   for (const Method* method : all_methods()) {
-    if (method->settings_for_share == nullptr) continue;
+    if (method->settings_for_share == nullptr || method->needs_files) continue;
     CacheSizes of(*method, shape(), kDocument);
     Json common = Json::object();
     if (method->name == "lagkv") common["lag"] = 16;

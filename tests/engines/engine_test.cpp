@@ -90,9 +90,10 @@ TEST(Engines, IkLlamaTakesOtherTypesAtBothEnds) {
 }
 
 TEST(Engines, IkLlamaTakesOtherNumbersOfLayersForKeysThanForValues) {
-  const EngineCache cache = cache_of(model_of(5), {{"type_k", {"q8_0", "q8_0", "q5_0", "q5_0", "q5_0"}},
-                                                   {"type_v", {"q5_0", "q5_0", "q5_0", "q5_0", "q8_0"}},
-                                                   {"rotate", "off"}});
+  const ModelConfig model = model_of(5);
+  const EngineCache cache = cache_of(model, {{"type_k", {"q8_0", "q8_0", "q5_0", "q5_0", "q5_0"}},
+                                             {"type_v", {"q5_0", "q5_0", "q5_0", "q5_0", "q8_0"}},
+                                             {"rotate", "off"}});
   EXPECT_EQ(flags_of("ik_llama.cpp", cache), "-ctk q5_0 -ctv q5_0 -fa on -ctk-first q8_0,2 -ctv-last q8_0,1");
 }
 
