@@ -27,8 +27,7 @@ OptionTable triattention_options_table() {
       "that drops the tokens that such queries would read least.\n\n" +
           method_help(kTriattentionMethod),
       {"kvcalibrate triattention --model SmolLM2.gguf --text book.txt --documents 16 --set cache_size=256 "
-       "--set interval=32 --out tri.json",
-       "kvcalibrate eval --model SmolLM2.gguf --text other.txt --config tri.json --set cache_size=128"});
+       "--set interval=32 --out tri.json"});
   table.value("out", "FILE", "the config to write; its tensors are written next to it")
       .required()
       .list("set", "NAME=VALUE", "parameters of the cache; may repeat");
