@@ -2,30 +2,19 @@
 
 #include <utility>
 
-#include "io/digest.h"
-#include "io/output_set.h"
-#include "io/safetensors_writer.h"
+#include "calibrate/config/tensor_file.h"
 
 namespace kvs::inline calibrate {
-namespace {
-
-ConfigFile stage_tensors(const std::filesystem::path& file, const std::vector<TransformLayer>& layers,
-                         const ModelConfig& model, OutputSet& outputs) {
-  std::vector<TransformShape> shapes;
-  for (const TransformLayer& layer : layers) shapes.push_back(transform_shape(model, layer.layer));
-  const std::filesystem::path& staged = outputs.stage(file);
-  write_safetensors(staged, transform_tensors(layers, shapes), {{"format", "kvspectrum-transform"}});
-  return {file.filename().string(), sha256_of_file(staged)};
-}
-
-}  // namespace
 
 Json write_transform_config(const TransformCalibration& found, const ModelSource& source, const Provenance& provenance,
                             const std::filesystem::path& file, bool force, Json quality) {
   const ModelConfig& model = source.config();
+  std::vector<TransformShape> shapes;
+  shapes.reserve(found.layers.size());
+  for (const TransformLayer& layer : found.layers) shapes.push_back(transform_shape(model, layer.layer));
   OutputSet outputs;
   const ConfigFile tensors =
-      stage_tensors(std::filesystem::path(file).replace_extension(".safetensors"), found.layers, model, outputs);
+      stage_tensors(file, transform_tensors(found.layers, shapes), "kvspectrum-transform", outputs);
   quality["shared_bytes"] = shared_bytes(found.layers);
   Json config = make_config("transform", model, source.sha256(), transform_parameters(found.config),
                             transform_calibration(found.config), provenance, std::move(quality), {&tensors, 1});

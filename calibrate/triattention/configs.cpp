@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "calibrate/cache_choice.h"
 #include "calibrate/calibration.h"
 #include "calibrate/triattention/cache.h"
 #include "calibrate/triattention/config_file.h"
@@ -75,17 +76,16 @@ class TriattentionConfigs final : public ConfigSeries {
 
   void write(double share, const std::filesystem::path& file, const Provenance& provenance, bool force,
              const SeriesProgress& progress) override {
-    const CacheShape shape = cache_shape(source_.config());
-    Parameters parameters(
-        {{kTriattentionMethod.settings_for_share(share, tokens_, Json::object()), "triattention ", ErrorCode::kUsage}},
-        shape);
-    (void)make_cache(kTriattentionMethod, parameters, shape);
+    const CacheChoice choice{.method = &kTriattentionMethod,
+                             .parameters = {{kTriattentionMethod.settings_for_share(share, tokens_, Json::object()),
+                                             "triattention ", ErrorCode::kUsage}}};
+    Json parameters = choice.resolved(source_.config());
     for (; summed_ < states_.documents(); ++summed_) {
       progress("queries", summed_, states_.documents());
       check_interrupt();
       sums_.add(states_, summed_);
     }
-    (void)write_triattention_config(sums_.statistics(), source_, parameters.resolved(), provenance, file, force);
+    (void)write_triattention_config(sums_.statistics(), source_, std::move(parameters), provenance, file, force);
   }
 
  private:

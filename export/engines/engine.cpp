@@ -161,13 +161,16 @@ void require_compared_caches(const Engine& engine, const std::string& option) {
                 "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary));
 }
 
+EngineUse use_in(const Engine& engine, const EngineCache& cache) {
+  EngineUse use = engine.use(cache);
+  use.engine = engine.name;
+  return use;
+}
+
 std::vector<EngineUse> engine_uses(const EngineCache& cache) {
   std::vector<EngineUse> uses;
-  for (const Engine* const engine : all_engines()) {
-    if (!engine->obstacle(cache).empty()) continue;
-    EngineUse& use = uses.emplace_back(engine->use(cache));
-    use.engine = engine->name;
-  }
+  for (const Engine* const engine : all_engines())
+    if (engine->obstacle(cache).empty()) uses.push_back(use_in(*engine, cache));
   return uses;
 }
 

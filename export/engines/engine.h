@@ -70,6 +70,8 @@ OfferedTypes offered_types(const Engine& engine, const ModelConfig& model, const
 /// Refuses an engine that executes nothing but the full cache at 16 bits, which leaves nothing to compare.
 /// @throws Error kUnsupported
 void require_compared_caches(const Engine& engine, const std::string& option);
+/// Returns how the engine is told the cache, with its name. Engine::obstacle must be empty.
+EngineUse use_in(const Engine& engine, const EngineCache& cache);
 /// Returns the engines that execute the cache, in the order of all_engines(), and how each is told.
 std::vector<EngineUse> engine_uses(const EngineCache& cache);
 

@@ -30,7 +30,7 @@ void refuse_for_engine(const ExportJob& job, const Engine& engine) {
 
 EngineUse use_in_engine(const ExportJob& job, const Engine& engine) {
   refuse_for_engine(job, engine);
-  return engine.use(engine_cache(job));
+  return use_in(engine, engine_cache(job));
 }
 
 void refuse_parameter(const ExportJob& job, const std::string& name, const std::string& problem) {

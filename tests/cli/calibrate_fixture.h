@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,20 @@ class CalibratePrograms : public ::testing::Test {
   void expect_valid(const std::string& name) const {
     const Outcome outcome = run("kvcalibrate", {"validate", folder_ / name});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+  /// Expects that a calibration which is killed and resumed writes the bytes of one that runs through.
+  void expect_resumed_is_identical(const std::string& command, std::vector<std::string> options) const {
+    options.insert(options.end(), {"--out", folder_ / "k.json"});
+    const std::vector<std::string> words = with_text(command, options);
+    options.push_back("--resume");
+    ASSERT_EQ(run("kvcalibrate", words).status, 0);
+    const std::string whole = slurp(folder_ / "k.json"), tensors = slurp(folder_ / "k.safetensors");
+    std::mt19937 random(3);
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
+      if (entry.path().filename().string().starts_with("k.")) std::filesystem::remove(entry.path());
+    run_with_kills("kvcalibrate", words, with_text(command, options), random);
+    EXPECT_EQ(slurp(folder_ / "k.json"), whole);
+    EXPECT_EQ(slurp(folder_ / "k.safetensors"), tensors);
   }
   TemporaryFolder folder_;
 };

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "tests/cli/calibrate_fixture.h"
 #include "tests/cli/letters_tokenizer.h"
@@ -87,18 +85,7 @@ TEST_F(TransformProgram, RowsByHeadAreATransformToo) {
 }
 
 TEST_F(TransformProgram, KilledAndResumedIsIdentical) {
-  const auto words = [&](std::vector<std::string> more) {
-    more.insert(more.end(), {"--budget", "30%", "--recent", "2", "--out", folder_ / "k.json"});
-    return with_text("transform", more);
-  };
-  ASSERT_EQ(run("kvcalibrate", words({})).status, 0);
-  const std::string whole = slurp(folder_ / "k.json"), tensors = slurp(folder_ / "k.safetensors");
-  std::mt19937 random(3);
-  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
-    if (entry.path().filename().string().starts_with("k.")) std::filesystem::remove(entry.path());
-  run_with_kills("kvcalibrate", words({}), words({"--resume"}), random);
-  EXPECT_EQ(slurp(folder_ / "k.json"), whole);
-  EXPECT_EQ(slurp(folder_ / "k.safetensors"), tensors);
+  expect_resumed_is_identical("transform", {"--budget", "30%", "--recent", "2"});
 }
 
 TEST_F(TransformProgram, OneConfigTwice) {

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "tests/cli/calibrate_fixture.h"
 #include "tests/model/formula_model.h"
@@ -52,19 +50,7 @@ TEST_F(TriattentionProgram, OneSetOfStatisticsServesEveryCache) {
 }
 
 TEST_F(TriattentionProgram, KilledAndResumedIsIdentical) {
-  const auto words = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> all{"--set", "cache_size=12", "interval=4", "--out", folder_ / "k.json"};
-    all.insert(all.end(), more.begin(), more.end());
-    return with_text("triattention", all);
-  };
-  ASSERT_EQ(run("kvcalibrate", words({})).status, 0);
-  const std::string whole = slurp(folder_ / "k.json"), tensors = slurp(folder_ / "k.safetensors");
-  std::mt19937 random(3);
-  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
-    if (entry.path().filename().string().starts_with("k.")) std::filesystem::remove(entry.path());
-  run_with_kills("kvcalibrate", words({}), words({"--resume"}), random);
-  EXPECT_EQ(slurp(folder_ / "k.json"), whole);
-  EXPECT_EQ(slurp(folder_ / "k.safetensors"), tensors);
+  expect_resumed_is_identical("triattention", {"--set", "cache_size=12", "interval=4"});
 }
 
 TEST_F(TriattentionProgram, RefusesWhatCannotBe) {

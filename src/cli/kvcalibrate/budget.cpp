@@ -141,9 +141,7 @@ EngineUse use_of(const Engine& engine, const Json& settings, const ModelConfig& 
   const EngineCache cache({.method = &kFullMethod, .parameters = {{settings, "", ErrorCode::kInternal}}}, model);
   if (const std::string obstacle = engine.obstacle(cache); !obstacle.empty())
     throw Error(ErrorCode::kInternal, std::string(engine.name), obstacle);
-  EngineUse use = engine.use(cache);
-  use.engine = engine.name;
-  return use;
+  return use_in(engine, cache);
 }
 
 /// Returns the command that writes the engine's files; empty if it needs none, or files of another model format.

@@ -211,8 +211,7 @@ std::vector<std::filesystem::path> written_files(const RecommendFiles& files, co
 /// Adds the config of the chosen cache and how the engine is told.
 void add_use(const Run& run, const RecommendFiles& files, const ComparedConfiguration& one, Recommendation& to) {
   const CacheChoice choice{.method = find_method(one.method), .parameters = {{one.settings, "", ErrorCode::kInternal}}};
-  to.use = engine_of(to.engine, "--engine").use(EngineCache(choice, run.config()));
-  to.use->engine = to.engine;
+  to.use = use_in(engine_of(to.engine, "--engine"), EngineCache(choice, run.config()));
   to.files.push_back(files.config().string());
   if (const Exporter* const exporter = preset_exporter(run, *to.use))
     to.files.push_back(files.preset(*exporter).string());

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "calibrate/cache_choice.h"
 #include "calibrate/common/document_sums.h"
 #include "calibrate/common/settings_check.h"
 #include "calibrate/method_help.h"
@@ -12,7 +13,6 @@
 #include "calibrate/triattention/query_sums.h"
 #include "cli/kvcalibrate/commands.h"
 #include "draw/numbers.h"
-#include "model/cache_shape.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/live_source.h"
@@ -42,10 +42,9 @@ OptionTable triattention_options_table() {
 
 /// Returns all parameters of the cache that --set asks for. @throws Error kUsage
 Json resolved_settings(const Options& options, const ModelConfig& model) {
-  const CacheShape shape = cache_shape(model);
-  Parameters parameters({{parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage}}, shape);
-  (void)make_cache(kTriattentionMethod, parameters, shape);
-  return parameters.resolved();
+  const CacheChoice choice{.method = &kTriattentionMethod,
+                           .parameters = {{parse_settings(options.list("set"), "--set"), "--set ", ErrorCode::kUsage}}};
+  return choice.resolved(model);
 }
 
 std::string triattention_text(const std::string& out, const std::vector<QueryStatistics>& layers) {
