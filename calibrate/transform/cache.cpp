@@ -1,11 +1,10 @@
 #include "calibrate/transform/cache.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <optional>
 
 #include "caches/token_rows.h"
+#include "calibrate/transform/coder.h"
 #include "calibrate/transform/codes.h"
 #include "core/error.h"
 
@@ -13,22 +12,13 @@ namespace kvs::inline calibrate {
 namespace {
 
 /// Types of outliers and of waiting tokens.
-KvTypes outlier_store(std::size_t head_dim) {
-  const RowFormat format{.kind = head_dim % 32 == 0 ? RowKind::kQ8_0 : RowKind::kF16};
-  return {{format}, {format}};
-}
+KvTypes outlier_store(std::size_t head_dim) { return {{outlier_format(head_dim)}, {outlier_format(head_dim)}}; }
 
 /// Overwrites tokens of k and v [1, head, token, head_dim] from `first` on.
 void put(Backend& backend, const TokenRows::Part& part, const BackendView<float, 4>& k, const BackendView<float, 4>& v,
          std::size_t first, CodedSides sides = CodedSides::kBoth) {
-  const auto copy = [&](const BackendView<float, 4>& from, const BackendView<float, 4>& to) {
-    const auto [one, heads, count, head_dim] = from.shape();
-    for (std::size_t head = 0; head < heads; ++head)
-      backend.copy(to.data() + (head * to.extent(2) + first) * head_dim, from.data() + head * count * head_dim,
-                   count * head_dim * sizeof(float));
-  };
-  if (sides != CodedSides::kValues) copy(part.k.view(), k);
-  if (sides != CodedSides::kKeys) copy(part.v.view(), v);
+  if (sides != CodedSides::kValues) put_rows(backend, part.k.view(), k, first);
+  if (sides != CodedSides::kKeys) put_rows(backend, part.v.view(), v, first);
 }
 
 /// Holds tokens [start_, end()): the sinks, then coded tokens, then waiting tokens.
@@ -178,10 +168,7 @@ class TransformCache final : public LayerCache {
     const std::size_t held = window_ == 0 ? 0 : window_ + 1;  // the last call's window, and this token
     const std::size_t oldest = std::max(products_->sinks, oldest_read(position, held, chunk_));
     const auto first = std::ranges::lower_bound(places_, static_cast<std::uint32_t>(oldest));
-    const double excess =
-        static_cast<double>(places_.end() - first) - products_->outliers * static_cast<double>(position - oldest);
-    if (excess > kMoreOutliers - 1) return std::numeric_limits<double>::infinity();
-    return products_->threshold * std::exp2(std::max(0.0, excess));
+    return outlier_threshold(*products_, position - oldest, static_cast<std::size_t>(places_.end() - first));
   }
 
   /// Returns everything that is stored, rotated.
@@ -234,11 +221,5 @@ class TransformCache final : public LayerCache {
 std::unique_ptr<LayerCache> make_transform_cache(std::shared_ptr<const TransformProducts> products, CodedSides sides) {
   return std::make_unique<TransformCache>(std::move(products), sides);
 }
-
-std::size_t recent_bytes(const TransformShape& shape) noexcept {
-  return 2 * shape.kv_heads * rows_bytes(outlier_store(shape.head_dim).k.format, shape.head_dim, 1);
-}
-
-std::size_t outlier_bytes(const TransformShape& shape) noexcept { return recent_bytes(shape) + sizeof(std::uint32_t); }
 
 }  // namespace kvs::inline calibrate

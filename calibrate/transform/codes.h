@@ -36,9 +36,6 @@ class TransformCodes {
   virtual void attend(const LayerStates& states, std::size_t first, const TokenRows::Part& late, const Operand& out);
 };
 
-/// Returns uninitialised keys and values of `tokens` tokens.
-TokenRows::Part empty_part(Backend& backend, const TransformShape& shape, std::size_t tokens);
-
 std::unique_ptr<TransformCodes> make_transform_codes(std::shared_ptr<const TransformProducts> products);
 
 }  // namespace kvs::inline calibrate

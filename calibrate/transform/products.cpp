@@ -1,5 +1,6 @@
 #include "calibrate/transform/products.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "calibrate/transform/trellis_store.h"
@@ -7,16 +8,28 @@
 namespace kvs::inline calibrate {
 namespace {
 
-using Element = std::function<float(std::size_t row, std::size_t column)>;
-
-std::unique_ptr<Weight> make_weight(Backend& backend, std::size_t rows, std::size_t columns, const Element& value,
-                                    std::span<const float> bias, bool f32 = true) {
-  WeightSource source{rows, columns, {}, bias, f32};
-  source.read = [&](std::size_t first, std::size_t count, std::span<float> out) {
-    for (std::size_t n = 0; n < count * columns; ++n) out[n] = value(first + n / columns, n % columns);
+/// Returns a reader of columns [first, first + columns) of a matrix whose rows are `stride` values apart.
+std::function<void(std::size_t, std::size_t, std::span<float>)> columns_of(std::span<const float> matrix,
+                                                                           std::size_t stride, std::size_t first,
+                                                                           std::size_t columns) {
+  return [=](std::size_t row, std::size_t count, std::span<float> out) {
+    for (std::size_t n = 0; n < count; ++n)
+      std::ranges::copy(matrix.subspan((row + n) * stride + first, columns),
+                        out.begin() + static_cast<std::ptrdiff_t>(n * columns));
   };
-  return backend.make_weight(source);
 }
+auto columns_of(std::span<const float> matrix, std::size_t columns) { return columns_of(matrix, columns, 0, columns); }
+
+/// kHead: the basis of one head's values.
+struct HeadMaps {
+  HeadMaps(const TransformLayer& layer, const TransformShape& shape, std::size_t head) {
+    const std::size_t head_dim = shape.head_dim, square = head_dim * head_dim;
+    mean = std::span(layer.mean).subspan((shape.kv_heads + head) * head_dim, head_dim);
+    analysis = std::span(layer.analysis).subspan(head * square, square);
+    synthesis = std::span(layer.synthesis).subspan(head * square, square);
+  }
+  std::span<const float> mean, analysis, synthesis;
+};
 
 /// Returns −A · mean of a matrix A [coefficient, value].
 std::vector<float> analysed_mean(std::span<const float> analysis, std::span<const float> mean) {
@@ -32,7 +45,7 @@ std::vector<float> analysed_mean(std::span<const float> analysis, std::span<cons
 
 }  // namespace
 
-TransformProducts::TransformProducts(Backend& backend, const TransformLayer& layer, const TransformShape& given)
+TransformProducts::TransformProducts(CodingOps& ops, const TransformLayer& layer, const TransformShape& given)
     : shape(given),
       rows(layer.rows),
       sinks(layer.sinks),
@@ -41,26 +54,22 @@ TransformProducts::TransformProducts(Backend& backend, const TransformLayer& lay
       outliers(layer.outliers),
       weights(layer.weights) {
   if (rows == TransformRows::kLayer)
-    make_of_layer(backend, layer);
+    make_of_layer(ops, layer);
   else
-    make_of_heads(backend, layer);
+    make_of_heads(ops, layer);
 }
 
-void TransformProducts::make_of_layer(Backend& backend, const TransformLayer& layer) {
+void TransformProducts::make_of_layer(CodingOps& ops, const TransformLayer& layer) {
   const std::size_t values = layer.values(), head_dim = shape.head_dim;
   const std::vector<float> bias = analysed_mean(layer.analysis, layer.mean);
   for (std::size_t first = 0; first < values; first += head_dim)
-    analysis.push_back(make_weight(
-        backend, values, head_dim,
-        [&](std::size_t row, std::size_t column) { return layer.analysis[row * values + first + column]; },
-        first == 0 ? std::span<const float>(bias) : std::span<const float>()));
-  synthesis.push_back(make_weight(
-      backend, values, values,
-      [&](std::size_t row, std::size_t column) { return layer.synthesis[row * values + column]; }, layer.mean));
+    analysis.push_back(ops.make_weight({values, head_dim, columns_of(layer.analysis, values, first, head_dim),
+                                        first == 0 ? std::span<const float>(bias) : std::span<const float>(), true}));
+  synthesis.push_back(ops.make_weight({values, values, columns_of(layer.synthesis, values), layer.mean, true}));
   types.k = trellis_store(layer.books, trellis_coefficients(layer.bits, layer.weights));
 }
 
-void TransformProducts::make_of_heads(Backend& backend, const TransformLayer& layer) {
+void TransformProducts::make_of_heads(CodingOps& ops, const TransformLayer& layer) {
   const std::size_t head_dim = shape.head_dim, keys = shape.kv_heads * head_dim;
   std::vector<TrellisValue> values = trellis_coefficients(layer.bits, layer.weights);
   for (std::size_t n = 0; n < keys; ++n) {
@@ -71,24 +80,30 @@ void TransformProducts::make_of_heads(Backend& backend, const TransformLayer& la
   types = {trellis_store(layer.books, all.first(keys), shape.kv_heads),
            trellis_store(layer.books, all.subspan(keys), shape.kv_heads)};
   for (std::size_t head = 0; head < shape.kv_heads; ++head) {
-    const std::size_t square = head_dim * head_dim;
-    const std::span<const float> mean = std::span(layer.mean).subspan(keys + head * head_dim, head_dim),
-                                 forward = std::span(layer.analysis).subspan(head * square, square),
-                                 back = std::span(layer.synthesis).subspan(head * square, square);
-    const auto weight = [&](std::span<const float> of, std::span<const float> bias, bool f32) {
-      return make_weight(
-          backend, head_dim, head_dim, [&](std::size_t row, std::size_t column) { return of[row * head_dim + column]; },
-          bias, f32);
+    const HeadMaps maps(layer, shape, head);
+    const auto weight = [&](std::span<const float> of, std::span<const float> bias) {
+      return ops.make_weight({head_dim, head_dim, columns_of(of, head_dim), bias, true});
     };
-    analysis.push_back(weight(forward, analysed_mean(forward, mean), true));
-    synthesis.push_back(weight(back, mean, true));
-    results.push_back(weight(back, mean, false));
+    analysis.push_back(weight(maps.analysis, analysed_mean(maps.analysis, maps.mean)));
+    synthesis.push_back(weight(maps.synthesis, maps.mean));
+  }
+}
+
+void TransformProducts::make_results(Backend& backend, const TransformLayer& layer) {
+  if (rows != TransformRows::kHead) return;
+  for (std::size_t head = 0; head < shape.kv_heads; ++head) {
+    const HeadMaps maps(layer, shape, head);
+    results.push_back(backend.make_weight(
+        {shape.head_dim, shape.head_dim, columns_of(maps.synthesis, shape.head_dim), maps.mean, false}));
   }
 }
 
 std::shared_ptr<const TransformProducts> make_transform_products(Backend& backend, const TransformLayer& layer,
                                                                  const TransformShape& shape) {
-  return std::make_shared<TransformProducts>(backend, layer, shape);
+  BackendCoding ops(backend);
+  const auto products = std::make_shared<TransformProducts>(ops, layer, shape);
+  products->make_results(backend, layer);
+  return products;
 }
 
 }  // namespace kvs::inline calibrate

@@ -1,6 +1,8 @@
 #include "model/rope_table.h"
 
-#include <cmath>
+#include <vector>
+
+#include "kernels/rope_rows.h"
 
 namespace kvs::inline model {
 
@@ -8,13 +10,7 @@ RopeMemory make_rope_memory(DeviceMemory& device, const RopeAngles& angles, std:
   const std::size_t chunks = angles.frequencies.size();
   const auto factor = static_cast<float>(angles.factor);
   std::vector<float> cosine(positions * chunks), sine(positions * chunks);
-  for (std::size_t position = 0; position < positions; ++position) {
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      const float angle = static_cast<float>(position) * static_cast<float>(angles.frequencies[chunk]);
-      cosine[position * chunks + chunk] = factor * static_cast<float>(std::cos(static_cast<double>(angle)));
-      sine[position * chunks + chunk] = factor * static_cast<float>(std::sin(static_cast<double>(angle)));
-    }
-  }
+  write_rope_rows(angles.frequencies, angles.factor, 0, positions, cosine.data(), sine.data());
   RopeMemory memory{BackendTensor<float, 2>(device, {positions, chunks}),
                     BackendTensor<float, 2>(device, {positions, chunks}), factor};
   device.upload(memory.cosine.view().data(), cosine.data(), memory.cosine.bytes());

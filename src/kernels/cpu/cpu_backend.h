@@ -10,7 +10,6 @@
 #include "kernels/cpu/spectrum_attention.h"
 
 namespace kvs::cpu {
-struct CodedRows;
 class PackedWeight;
 }  // namespace kvs::cpu
 
@@ -82,25 +81,24 @@ class CpuBackend final : public Backend {
   using ChangeRows = std::function<void(const BackendView<float, 2>&)>;
   /// @param change  of rows [gate | up] before the activation, or nothing
   void project_up(Operand x, const Weight& weight, Activation activation, const ChangeRows& change, Operand out);
-  /// Returns the engine of the compute type, or the f32 engine, which is made at its first use.
-  cpu::ProductEngine& products(DType type);
-  /// linear() for rows in the weight's type.
+  /// Returns the engine of weights for linear_f32(), which is made at its first use. Every processor has panels, whose
+  /// sums have one order, so that codes and decoded states of this project's codecs have the same bits everywhere.
+  cpu::ProductEngine& f32_products();
+  /// linear() for rows in the compute type.
   void multiply(const void* x, std::size_t rows, const cpu::PackedWeight& weight, BackendView<float, 2> out,
                 bool accumulate);
   /// Makes one scratch buffer of this size per thread.
   void reserve_scratch(std::size_t bytes_per_thread);
-  void code_rows(const StoredRows& held, std::size_t first, std::size_t count, const float* x, std::size_t head_stride,
-                 void (*code)(const cpu::CodedRows&) noexcept);
 
   int threads_;
   std::unique_ptr<cpu::ProductEngine> products_;
-  std::unique_ptr<cpu::ProductEngine> f32_products_;  // if products_ has another type
-  std::vector<cpu::AlignedBuffer> scratch_;           // [thread]
-  cpu::AlignedBuffer packed_states_;                  // attention: keys and values in the products' layout
-  cpu::AlignedBuffer row_scratch_;                    // attention of few tokens
-  cpu::SpectrumAttention spectrum_;                   // spectrum_attention: the part that reads the spectrum
-  cpu::AlignedBuffer states_;                         // self_attention: q, k and v
-  cpu::AlignedBuffer projected_;                      // up_projection: f32 [slab, weight rows]
+  std::unique_ptr<cpu::ProductEngine> f32_products_;
+  std::vector<cpu::AlignedBuffer> scratch_;  // [thread]
+  cpu::AlignedBuffer packed_states_;         // attention: keys and values in the products' layout
+  cpu::AlignedBuffer row_scratch_;           // attention of few tokens
+  cpu::SpectrumAttention spectrum_;          // spectrum_attention: the part that reads the spectrum
+  cpu::AlignedBuffer states_;                // self_attention: q, k and v
+  cpu::AlignedBuffer projected_;             // up_projection: f32 [slab, weight rows]
 };
 
 }  // namespace kvs::inline kernels

@@ -28,7 +28,7 @@ void CpuBackend::cross_entropy(Operand x, const Weight& head, std::span<const st
                                std::span<float> nll, float softcap) {
   // A tile of logits is read three times after the product wrote it, so it must fit the private cache.
   constexpr std::size_t kSlice = 1024, kMaxRows = 128;
-  const cpu::PackedWeight& packed = cpu::checked_weight(head, x.columns, compute_type());
+  const cpu::PackedWeight& packed = cpu::checked_weight(head, x.columns, false);
   const std::size_t rows = x.rows, n = packed.rows(), k = packed.columns();
   cpu::require(targets.size() == rows && nll.size() == rows, "cross_entropy", "one target and one result per row");
   for (const std::int32_t target : targets)

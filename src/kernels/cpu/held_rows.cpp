@@ -2,28 +2,11 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/checks.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/coded_rows.h"
 #include "kernels/cpu/simd/loops.h"
-#include "kernels/cpu/tiles.h"
 
 namespace kvs::cpu {
 namespace {
-
-/// Describes rows of one head to encode or decode. const_cast is safe: bytes of rows that are only read stay unwritten.
-CodedRows coded(const StoredRows& held, std::size_t member, std::size_t head, std::size_t first, std::size_t count,
-                const float* x, float* scratch, bool in_basis = false) {
-  return {.format = held.format,
-          .values = held.values(),
-          .rows = count,
-          .tables = tables_of(held.format, held.scales.data(), held.values(), head),
-          .bytes = reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(held.row(member, head, first))),
-          .x = const_cast<float*>(x),
-          .scratch = scratch,
-          .in_basis = in_basis};
-}
-
-std::size_t scratch_floats(const StoredRows& rows) { return unit_scratch(rows.format, rows.values()); }
 
 /// Rotates row n to position first + n.
 void rotate_rows(const RopeTable& table, std::size_t first, std::size_t count, std::size_t head_dim, float* rows) {
@@ -38,13 +21,6 @@ void rotate_rows(const RopeTable& table, std::size_t first, std::size_t count, s
       high[chunk] = b * cosine[chunk] + a * sine[chunk];
     }
   }
-}
-
-void check(const StoredRows& held, std::size_t heads, std::size_t values, std::size_t first, std::size_t count) {
-  require(held.shape[0] == 1 && held.shape[1] == heads && held.values() == values, "rows", "held rows of these heads");
-  require(first + count <= held.shape[2], "rows", "room for them");
-  require(!held.format.across_tokens || (first % held.format.group == 0 && count % held.format.group == 0), "rows",
-          "whole units");
 }
 
 }  // namespace
@@ -85,36 +61,5 @@ const float* PastReader::read(std::size_t member, std::size_t head, std::size_t 
   if (!slots_.cosine.empty()) rotate_rows(slots_, first, count, values, spare);
   return spare;
 }
+
 }  // namespace kvs::cpu
-
-namespace kvs::inline kernels {
-
-/// @param x  the rows of head 0; the next head's rows follow after `head_stride` floats
-void CpuBackend::code_rows(const StoredRows& held, std::size_t first, std::size_t count, const float* x,
-                           std::size_t head_stride, void (*code)(const cpu::CodedRows&) noexcept) {
-  reserve_scratch(cpu::scratch_floats(held) * sizeof(float));
-  const std::size_t heads = held.shape[1], step = rows_of_unit(held.format), units = count / step;
-#pragma omp parallel for num_threads(threads_) schedule(static) if (heads * count > 256)
-  for (std::size_t task = 0; task < heads * units; ++task) {
-    const std::size_t head = task / units, row = task % units * step;
-    code(cpu::coded(held, 0, head, first + row, step, x + head * head_stride + row * held.values(),
-                    static_cast<float*>(scratch_[cpu::this_worker()].data())));
-  }
-}
-
-void CpuBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
-                             const StoredRows& held, std::size_t at) {
-  const auto [members, heads, tokens, values] = rows.shape();
-  cpu::check(held, heads, values, at, count);
-  cpu::require(members == 1 && first + count <= tokens, "rows", "rows of one sequence");
-  code_rows(held, at, count, rows.data() + first * values, tokens * values, cpu::loops().encode_rows);
-}
-
-void CpuBackend::decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) {
-  const auto [members, heads, count, values] = out.shape();
-  cpu::check(held, heads, values, first, count);
-  cpu::require(members == 1, "rows", "rows of one sequence");
-  code_rows(held, first, count, out.data(), count * values, cpu::loops().decode_rows);
-}
-
-}  // namespace kvs::inline kernels

@@ -1,7 +1,5 @@
 #include "kernels/cpu/products.h"
 
-#include <omp.h>
-
 #include "kernels/instruction_set.h"
 
 namespace kvs::cpu {
@@ -10,8 +8,5 @@ std::unique_ptr<ProductEngine> make_product_engine(DType type, std::size_t worke
   const auto needed = type == DType::kBF16 ? InstructionSet::kAvx512Bf16 : InstructionSet::kAvx512;
   return instruction_set() >= needed ? make_onednn_products(type, workers) : make_panel_products(type, workers);
 }
-
-OneThreadEach::OneThreadEach() noexcept : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-OneThreadEach::~OneThreadEach() { omp_set_num_threads(before_); }
 
 }  // namespace kvs::cpu

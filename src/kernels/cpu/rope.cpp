@@ -2,8 +2,9 @@
 
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/heads.h"
 
-namespace kvs::inline kernels {
+namespace kvs::cpu {
 namespace {
 
 /// Rotates chunks (a[c], b[c]) by the angle with the given cosine and sine, multiplied by `turn`.cosine and
@@ -21,24 +22,33 @@ void rotate(float* a, float* b, const float* cosine, const float* sine, RopeTurn
 
 }  // namespace
 
-void CpuBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
-                      RopeDirection direction, std::span<const std::uint8_t> chunks) {
+void rotate_heads(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
+                  std::span<const std::uint8_t> chunks, int threads) {
   const std::size_t heads = x.extent(1), tokens = x.extent(2), head_dim = x.extent(3);
   const std::size_t half = table.cosine.extent(1), rows = x.extent(0) * heads * tokens;
-  cpu::require(table.cosine.shape() == table.sine.shape() && 2 * half <= head_dim, "rope",
-               "a table of at most head_dim / 2 frequencies");
-  cpu::require(table.cosine.extent(0) >= first_position + tokens, "rope", "a table that reaches the last position");
-  cpu::require(chunks.empty() || chunks.size() == heads * half, "rope", "chunks of [head, frequency]");
+  require(table.cosine.shape() == table.sine.shape() && 2 * half <= head_dim, "rope",
+          "a table of at most head_dim / 2 frequencies");
+  require(table.cosine.extent(0) >= first_position + tokens, "rope", "a table that reaches the last position");
+  require(chunks.empty() || chunks.size() == heads * half, "rope", "chunks of [head, frequency]");
   std::vector<std::int32_t> mask(heads * half, 1);
   for (std::size_t i = 0; i < chunks.size(); ++i) mask[i] = chunks[i];
   const RopeTurn turn = rope_turn(direction, table.factor);
-#pragma omp parallel for num_threads(threads_) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static)
   for (std::size_t row = 0; row < rows; ++row) {
     const std::size_t position = first_position + row % tokens, head = row / tokens % heads;
     float* chunk = x.data() + row * head_dim;
     rotate(chunk, chunk + half, table.cosine.data() + position * half, table.sine.data() + position * half, turn,
            mask.data() + head * half, half);
   }
+}
+
+}  // namespace kvs::cpu
+
+namespace kvs::inline kernels {
+
+void CpuBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
+                      RopeDirection direction, std::span<const std::uint8_t> chunks) {
+  cpu::rotate_heads(x, table, first_position, direction, chunks, threads_);
 }
 
 }  // namespace kvs::inline kernels

@@ -2,8 +2,9 @@
 
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/heads.h"
 
-namespace kvs::inline kernels {
+namespace kvs::cpu {
 namespace {
 
 /// @param from  the part of one token's row with the heads of `to`; @param to  [member, head, token, head_dim]
@@ -17,16 +18,16 @@ void scatter(const float* from, const BackendView<float, 4>& to, std::size_t mem
 
 }  // namespace
 
-void CpuBackend::split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
-                             BackendView<float, 4> v) {
+void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                 BackendView<float, 4> v, int threads) {
   const auto [members, query_heads, tokens, head_dim] = q.shape();
   const std::size_t kv_heads = k.extent(1), columns = (query_heads + 2 * kv_heads) * head_dim;
-  cpu::require(k.shape() == v.shape() && k.extent(0) == members && k.extent(2) == tokens && k.extent(3) == head_dim,
-               "split_heads", "k and v of q's members, tokens and head_dim");
-  cpu::require(qkv.extent(0) == members * tokens && qkv.extent(1) == columns, "split_heads",
-               "qkv of [member · token, (H + 2G) · head_dim]");
+  require(k.shape() == v.shape() && k.extent(0) == members && k.extent(2) == tokens && k.extent(3) == head_dim,
+          "split_heads", "k and v of q's members, tokens and head_dim");
+  require(qkv.extent(0) == members * tokens && qkv.extent(1) == columns, "split_heads",
+          "qkv of [member · token, (H + 2G) · head_dim]");
   const std::size_t rows = members * tokens;
-#pragma omp parallel for num_threads(threads_) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static)
   for (std::size_t row = 0; row < rows; ++row) {
     const float* from = qkv.data() + row * columns;
     const std::size_t member = row / tokens, token = row % tokens;
@@ -34,6 +35,15 @@ void CpuBackend::split_heads(BackendView<const float, 2> qkv, BackendView<float,
     scatter(from + query_heads * head_dim, k, member, token);
     scatter(from + (query_heads + kv_heads) * head_dim, v, member, token);
   }
+}
+
+}  // namespace kvs::cpu
+
+namespace kvs::inline kernels {
+
+void CpuBackend::split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
+                             BackendView<float, 4> v) {
+  cpu::split_heads(qkv, q, k, v, threads_);
 }
 
 }  // namespace kvs::inline kernels

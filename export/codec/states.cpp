@@ -1,0 +1,100 @@
+#include "export/codec/states.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "kernels/cpu/simd/loops.h"
+#include "kernels/cpu/tiles.h"
+
+namespace kvs::inline exporting {
+namespace {
+
+RowFormat format_of(std::uint32_t type) {
+  switch (type) {
+    case KVS_CODEC_F32:
+      return {.kind = RowKind::kF32};
+    case KVS_CODEC_F16:
+      return {.kind = RowKind::kF16};
+    default:
+      return {.kind = RowKind::kBF16};
+  }
+}
+
+/// Keys, or values, of a caller.
+struct Side {
+  void* data;
+  std::size_t token_stride, head_stride;
+};
+
+/// Converts the rows of tokens from `first` on with `code`, between a caller's memory and `rows` [1, head, token,
+/// value].
+void convert(const Side& side, std::uint32_t type, std::size_t first, const BackendView<float, 4>& rows, int threads,
+             void (*code)(const cpu::CodedRows&) noexcept) {
+  const RowFormat format = format_of(type);
+  const std::size_t heads = rows.extent(1), tokens = rows.extent(2), values = rows.extent(3),
+                    item = rows_bytes(format, 1, 1), scratch = unit_scratch(format, values);
+  std::vector<float> spare(static_cast<std::size_t>(threads) * scratch);
+#pragma omp parallel for num_threads(threads) schedule(static) if (heads * tokens > 256)
+  for (std::size_t row = 0; row < heads * tokens; ++row) {
+    const std::size_t head = row / tokens, token = first + row % tokens;
+    code({.format = format,
+          .values = values,
+          .rows = 1,
+          .tables = {},
+          .bytes = static_cast<std::uint8_t*>(side.data) + (token * side.token_stride + head * side.head_stride) * item,
+          .x = rows.data() + row * values,
+          .scratch = spare.data() + cpu::this_worker() * scratch});
+  }
+}
+
+/// @throws Error kUsage naming the first token with NaN or infinity
+void check_finite(const char* what, const BackendView<float, 4>& rows, std::size_t first) {
+  constexpr std::uint32_t kInfinity = 0x7f800000U;
+  std::uint32_t largest = 0;
+  for (const float value : rows.span()) largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & 0x7fffffffU);
+  if (largest < kInfinity) return;
+  const auto bad = std::ranges::find_if(
+      rows.span(), [](float value) { return (std::bit_cast<std::uint32_t>(value) & 0x7fffffffU) >= kInfinity; });
+  const auto row = static_cast<std::size_t>(bad - rows.span().begin()) / rows.extent(3);
+  throw Error(ErrorCode::kUsage, what,
+              "token " + std::to_string(first + row % rows.extent(2)) + ", head " +
+                  std::to_string(row / rows.extent(2)) + ": found NaN or infinity, expected finite numbers");
+}
+
+}  // namespace
+
+void check_states(const kvs_codec_states& states) {
+  const auto require = [](bool holds, const char* field, const std::string& problem) {
+    if (!holds) throw Error(ErrorCode::kUsage, std::string("states: ") + field, problem);
+  };
+  require(states.k != nullptr, "k", "found NULL, expected keys");
+  require(states.v != nullptr, "v", "found NULL, expected values");
+  require(states.type <= KVS_CODEC_BF16, "type",
+          "found " + std::to_string(states.type) + ", expected a kvs_codec_type");
+  require(states.rotated <= 1, "rotated", "found " + std::to_string(states.rotated) + ", expected 0 or 1");
+}
+
+TokenRows::Part gather_states(DeviceMemory& memory, const kvs_codec_states& states, const TransformShape& shape,
+                              std::size_t first, std::size_t count, int threads) {
+  const auto gather = [&](const char* what, const Side& side) {
+    RowBuffer::Part rows(memory, {1, shape.kv_heads, count, shape.head_dim});
+    convert(side, states.type, first, rows.view(), threads, cpu::loops().decode_rows);
+    check_finite(what, rows.view(), first);
+    return rows;
+  };
+  RowBuffer::Part k = gather("states: k", {states.k, states.k_token_stride, states.k_head_stride});
+  return {std::move(k), gather("states: v", {states.v, states.v_token_stride, states.v_head_stride})};
+}
+
+void scatter_states(const TokenRows::Part& part, const kvs_codec_states& states, std::size_t first, int threads) {
+  const auto scatter = [&](const RowBuffer::Part& rows, const Side& side) {
+    convert(side, states.type, first, rows.view(), threads, cpu::loops().encode_rows);
+  };
+  scatter(part.k, {states.k, states.k_token_stride, states.k_head_stride});
+  scatter(part.v, {states.v, states.v_token_stride, states.v_head_stride});
+}
+
+}  // namespace kvs::inline exporting

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+
+#include "caches/token_rows.h"
+#include "calibrate/transform/cache.h"
+#include "kvspectrum/codec.h"
+
+namespace kvs::inline exporting {
+
+/// @throws Error kUsage for null pointers, an unknown type or `rotated` other than 0 and 1
+void check_states(const kvs_codec_states& states);
+
+/// Returns tokens [first, first + count) of checked states, in f32. @throws Error kUsage for NaN or infinity
+TokenRows::Part gather_states(DeviceMemory& memory, const kvs_codec_states& states, const TransformShape& shape,
+                              std::size_t first, std::size_t count, int threads);
+
+/// Writes `part` to the tokens of checked states from `first` on, rounded to nearest even.
+void scatter_states(const TokenRows::Part& part, const kvs_codec_states& states, std::size_t first, int threads);
+
+}  // namespace kvs::inline exporting

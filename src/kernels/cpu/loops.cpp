@@ -1,0 +1,24 @@
+#include "kernels/cpu/simd/loops.h"
+
+#include "kernels/instruction_set.h"
+
+namespace kvs::cpu {
+
+// Defined in simd/table.cpp, which is compiled once per instruction set.
+namespace avx2 {
+extern const Loops table;
+}
+namespace avx512 {
+extern const Loops table;
+}
+namespace avx512_bf16 {
+extern const Loops table;
+}
+
+const Loops& loops() noexcept {
+  const InstructionSet set = instruction_set();
+  if (set >= InstructionSet::kAvx512Bf16) return avx512_bf16::table;
+  return set == InstructionSet::kAvx512 ? avx512::table : avx2::table;
+}
+
+}  // namespace kvs::cpu
