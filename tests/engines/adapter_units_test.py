@@ -17,6 +17,7 @@ from kvspectrum.methods.freqkv import dct, inverse_dct
 from kvspectrum.methods.lagkv import scores_of
 from kvspectrum.press import PRESSES
 from kvspectrum.rotation import Rotation
+from kvspectrum.stores import Stores
 
 torch.manual_seed(0)
 HEADS, KV_HEADS, HEAD_DIM, PREFIX = 4, 2, 8, 30
@@ -114,11 +115,13 @@ SMALL = {
     "faedkv": {"sinks": 2, "recent": 4, "chunks": 3, "kept": [0, 2], "key_space": "k_pre", "age": "on",
                "update": "corrected", "transform": "dft", "spectrum": "half"},
     "elitekv": {"elite": [[[0, 2], [1, 2]]], "r": 2},
+    "kivi": {"bits": 2, "group": 8, "residual": 16},
 }
 # After 64 tokens. Slots are full at 12, 17, … 62 tokens; 12 partitions of 5 after 2 sinks, the last one complete, and 2
 # more.
 ROWS = {"full": 64, "streaming": 9, "dropping": 7 + 2, "freqkv": 7 + 2, "lagkv": 2 + 11 * 2 + 5 + 2, "h2o": 9, "tova": 9,
-        "triattention": 10, "snapkv": 11 + 34, "l2norm": 15 + 34, "gqa": 64, "faedkv": 2 + 4, "elitekv": 64}
+        "triattention": 10, "snapkv": 11 + 34, "l2norm": 15 + 34, "gqa": 64, "faedkv": 2 + 4, "elitekv": 64,
+        "kivi": 0}
 
 
 STATISTICS = FOLDER / "statistics.safetensors"  # of layer 0: 3 chunks and 2 channels that never rotate
@@ -130,19 +133,21 @@ def layer_of(method, **changes):
     kind = METHODS[method]
     prefix = PREFIX if kind.always_whole else 0
     module = SimpleNamespace(head_dim=HEAD_DIM, config=SimpleNamespace(num_key_value_heads=KV_HEADS))
-    return kind(Parameters({**SMALL[method], **changes}, "test", 0),
-                Setting(module, Rotation(Embedding()), prefix, STATISTICS if method == "triattention" else None))
+    parameters = Parameters({**SMALL[method], **changes}, "test", 0)
+    return kind(parameters, Setting(module, Rotation(Embedding()), prefix,
+                                    STATISTICS if method == "triattention" else None,
+                                    stores=Stores(parameters, 0) if "type" in changes else None))
 
 
-def check_cuts(method):
+def check_cuts(method, **changes):
     """Feeds 64 tokens at once, in groups of 7, and one by one."""
-    states = random_states(64)
-    at_once = layer_of(method)
+    states, name = random_states(64), " ".join([method, *changes.values()])
+    at_once = layer_of(method, **changes)
     expected = at_once.run(states)
     for size in (7, 1):
-        layer = layer_of(method)
+        layer = layer_of(method, **changes)
         found = torch.cat([layer.run(states.part(n, min(size, 64 - n))) for n in range(0, 64, size)], -2)
-        check(f"{method}: in groups of {size}", (found - expected).abs().max().item(), 1e-10)
+        check(f"{name}: in groups of {size}", (found - expected).abs().max().item(), 1e-10)
         assert layer.seen == 64 and torch.allclose(layer.keys, at_once.keys, atol=1e-10)
         assert torch.allclose(layer.values, at_once.values, atol=1e-10)
     assert at_once.rows == ROWS[method], (method, at_once.rows)
@@ -216,5 +221,7 @@ assert set(SMALL) == set(METHODS) and METHODS["full"] is CalibratedLayer
 for each in METHODS:
     check_cuts(each)
     check_first_tokens(each)
+    if METHODS[each].takes_types:
+        check_cuts(each, type="fp8")
 check_chunks_of_values()
 check_refusals()

@@ -7,6 +7,7 @@ from kvspectrum.config import Config, ConfigError
 from kvspectrum.layer import CalibratedLayer, Setting
 from kvspectrum.methods import METHODS
 from kvspectrum.rotation import Rotation
+from kvspectrum.stores import ADJACENT, Stores
 
 
 class CalibratedCache(Cache):
@@ -24,7 +25,6 @@ class CalibratedCache(Cache):
         if config.method not in METHODS:
             raise ConfigError(f"{path}: found method {config.method}, expected one of {', '.join(METHODS)}")
         config.check_model(model)
-        config.check_types()
         method = METHODS[config.method]
         whole = config.prefix(method.always_whole)
         if prefix is not None and whole == 0:
@@ -35,6 +35,10 @@ class CalibratedCache(Cache):
         for index, module in enumerate(modules):
             parameters = config.parameters(index)
             setting = Setting(module, rotation, whole if prefix is None else prefix, factors, index)
+            if parameters is not None and method.takes_types:
+                stores = Stores(parameters, index)
+                setting.stores = None if stores.plain else stores
+                setting.adjacent = 2 * rotation.chunks if config.model["architecture"] in ADJACENT else 0
             full = parameters is None or method.keeps_all(parameters, index)
             layers.append(CalibratedLayer(parameters, setting) if full else method(parameters, setting))
         return cls(layers=layers)

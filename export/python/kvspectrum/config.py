@@ -51,6 +51,13 @@ class Parameters:
             return 1
         return self.read(name, lambda value: isinstance(value, (int, float)) and value >= 0, "a number of at least 0")
 
+    def numbers(self, name):
+        """A number, or one for each head, which only stands in a list of layers."""
+        found = self._values.get(name)
+        if isinstance(found, list) and self._position is not None:
+            found = found[self._position]
+        return found if isinstance(found, list) else [found]
+
     def word(self, name, *words):
         return self.read(name, lambda value: value in words, "one of " + ", ".join(words))
 

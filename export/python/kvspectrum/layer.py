@@ -8,6 +8,8 @@ import torch
 from transformers.cache_utils import CacheLayerMixin
 
 from kvspectrum.rotation import Rotation
+from kvspectrum.stores import Stores
+from kvspectrum.stores.rows import PlainRows
 
 
 @dataclass
@@ -19,20 +21,32 @@ class Setting:
     prefix: int = 0  # tokens that are compressed once, at their end; 0: none
     factors: Path | None = None  # the file beside an elitekv or triattention config
     index: int = 0  # of the layer
+    stores: Stores | None = None  # the storage types; None: states stay as the model computes them
+    adjacent: int = 0  # RoPE's channels where ggml stores those of a chunk next to each other, else 0
 
 
 class CalibratedLayer(CacheLayerMixin):
     """The cache of one layer for one sequence: a method at work; this one keeps every token. `keys` and `values`
-    [1, kv_head, row, head_dim] are what it holds; whether keys are rotated is the method's choice."""
+    [1, kv_head, row, head_dim] are what it holds, or, with a storage type, codes [1, kv_head, row, byte]; whether keys
+    are rotated is the method's choice."""
 
     always_whole = False  # whether it compresses a prefix, at its end, and nothing else
+    takes_types = True  # whether storage types hold its rows
     no_press = "kvpress has no such press"  # why press.py has none
     unlimited = sys.maxsize
 
     def __init__(self, parameters, setting):
         super().__init__()
         self.rotation, self.prefix = setting.rotation, setting.prefix
+        self.k_rows, self.v_rows = self.rows_of(setting)
         self.reset()
+
+    @staticmethod
+    def rows_of(setting):
+        """How keys and values are held."""
+        if setting.stores is None:
+            return PlainRows(), PlainRows()
+        return setting.stores.of_heads(setting.module.head_dim, setting.adjacent)
 
     @staticmethod
     def keeps_all(parameters, index):
@@ -80,10 +94,20 @@ class CalibratedLayer(CacheLayerMixin):
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs, -2)
 
     def add(self, k, v):
-        """@return all rows, those of k and v the last"""
-        self.keys = k if self.keys is None else torch.cat([self.keys, k], -2)
-        self.values = v if self.values is None else torch.cat([self.values, v], -2)
-        return self.keys, self.values
+        """Holds k and v. @return held(): tokens read themselves as they are held, too"""
+        self.keys = joined(self.keys, self.k_rows.encode(k))
+        self.values = joined(self.values, self.v_rows.encode(v))
+        self.like = k.new_empty(0)
+        return self.held()
+
+    def held(self, rows=slice(None)):
+        """@return keys and values of some rows, of all without an argument"""
+        return (self.k_rows.decode(self.keys[..., rows, :], self.like),
+                self.v_rows.decode(self.values[..., rows, :], self.like))
+
+    def hold(self, keys, values):
+        """Holds these alone."""
+        self.keys, self.values = self.k_rows.encode(keys), self.v_rows.encode(values)
 
     def add_rotated(self, states):
         return self.add(self.rotation(states.k, states.first), states.v)
@@ -124,6 +148,10 @@ class CalibratedLayer(CacheLayerMixin):
     def crop(self, tokens_to_remove):
         raise ValueError("CalibratedCache: found a call of crop (assisted decoding, prompt lookup), expected none: "
                          "what a method let go does not come back")
+
+
+def joined(rows, new):
+    return new if rows is None else torch.cat([rows, new], -2)
 
 
 def attention(q, k, v, scale):

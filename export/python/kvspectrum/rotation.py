@@ -35,6 +35,11 @@ class Rotation:
             self._cos, self._sin = (one[0] for one in self.embedding(like, positions[None]))
         return self._cos[first:first + count], self._sin[first:first + count]
 
+    def back(self, x, positions):
+        """x rotated back by so many positions."""
+        cos, sin = self.table(positions, 1, x)
+        return rotated(x, cos / self.factor, -sin / self.factor)
+
     def __call__(self, x, first):
         """x [..., token, head_dim] as tokens from position `first` on."""
         return rotated(x, *self.table(first, x.shape[-2], x))

@@ -2,8 +2,9 @@ import torch
 from safetensors import safe_open
 
 from kvspectrum.config import is_index_list
-from kvspectrum.layer import CalibratedLayer, attention
+from kvspectrum.layer import CalibratedLayer, attention, joined
 from kvspectrum.rotation import rotated
+from kvspectrum.stores.rows import PlainRows
 
 
 def _picks(value):
@@ -29,11 +30,29 @@ class ElitekvLayer(CalibratedLayer):
                                        "cannot have rows of their own")
         self.elite = torch.tensor(elite)  # [kv_head, pick]
         self.factors = None
+        self.split = 2 * self.elite.numel()
         if setting.factors:
             self.factors = _read_factors(setting.factors, f"layers.{setting.index}.")
             self.biases = [getattr(getattr(attention_module, name, None), "bias", None)
                            for name in ("k_proj", "v_proj")]
         super().__init__(parameters, setting)
+
+    def rows_of(self, setting):
+        if self.factors is None or setting.stores is None:
+            return super().rows_of(setting)
+        return setting.stores.of_rows(self.split, self.split + len(self.factors["down"])), PlainRows()
+
+    def add_rows(self, rows, latent):
+        """With a storage type both are one row: the first channels of every head's chunks, the second ones, the latent.
+        @return elite rows [1, kv_head, token, 2r] and latents [1, 1, token, d_ckv] of all tokens"""
+        if not self.k_rows.coded:
+            return self.add(rows, latent)
+        heads = rows.shape[1]
+        elite = rows.unflatten(-1, (2, -1)).permute(0, 2, 3, 1, 4).flatten(3).transpose(1, 2).flatten(2)[:, None]
+        self.keys = joined(self.keys, self.k_rows.encode(torch.cat([elite, latent], -1)))
+        held = self.k_rows.decode(self.keys, rows)
+        elite, latent = held[..., :self.split], held[..., self.split:]
+        return elite[:, 0].unflatten(-1, (2, heads, -1)).permute(0, 3, 1, 2, 4).flatten(3), latent
 
     def attend(self, states):
         k = self.partly_rotated(states.k, states.first)
@@ -44,7 +63,8 @@ class ElitekvLayer(CalibratedLayer):
         if "query" in factors:
             rows = torch.nn.functional.linear(states.x, factors["query"], factors.get("query_bias"))
             q = rows.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)
-        rows, latent = self.add(k.take_along_dim(self.elite_channels(k), -1), (states.x @ factors["down"].T)[:, None])
+        latent = (states.x @ factors["down"].T)[:, None]
+        rows, latent = self.add_rows(k.take_along_dim(self.elite_channels(k), -1), latent)
         out = attention(self.partly_rotated(q, states.first), *self.expanded(rows, latent), states.scale)
         if "output" in factors:
             rows = out.transpose(1, 2).flatten(2) @ factors["output"].T

@@ -52,6 +52,7 @@ class FaedkvLayer(CalibratedLayer):
 
     no_press = "a press chooses tokens, a spectrum has none"
     always_whole = True
+    takes_types = False
 
     def __init__(self, parameters, setting):
         self.sinks, self.recent = parameters.count("sinks"), parameters.count("recent")

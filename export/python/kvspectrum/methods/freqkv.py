@@ -2,6 +2,7 @@ import math
 
 import torch
 
+from kvspectrum.layer import joined
 from kvspectrum.slots import SlotLayer
 
 
@@ -31,7 +32,8 @@ class FreqkvLayer(SlotLayer):
     """Low frequencies along the token axis: the N slots after the sinks become L = ⌊gamma · N⌋ pseudo-tokens
     y = √(L/N) · IDCT_L(DCT_N(x)[0:L]), channel by channel, of the keys before RoPE (rope=post: of the rotated ones) and
     of the values. band=high: the last L coefficients; rescale=off: without √(L/N); iterate=off: of the whole history
-    each time, which is then held, too. Source: FreqKV, equations 4 to 6."""
+    each time, which is then held, too; recent=R: the last R slots stay as they are, N − R become L − R. Source: FreqKV,
+    equations 4 to 6."""
 
     no_press = "a press chooses tokens, pseudo-tokens are none"
 
@@ -39,25 +41,29 @@ class FreqkvLayer(SlotLayer):
         self.high_band = parameters.word("band", "low", "high") == "high"
         self.rescale = parameters.on("rescale")
         self.iterate = parameters.on("iterate")
+        self.recent = parameters.count("recent") if "recent" in parameters else 0
         super().__init__(parameters, setting)
 
     def reset(self):
         super().reset()
-        self.history = []  # without iteration, all keys and values after the sinks
+        self.history = [None, None]  # without iteration, all keys and values after the sinks, as they are held
 
     def add(self, k, v):
         if not self.iterate:
-            new = [x[..., max(0, self.sinks - self.seen):, :] for x in (k, v)]
-            self.history = [torch.cat(pair, -2) for pair in zip(self.history, new)] if self.history else new
+            self.history = [joined(rows, kind.encode(x[..., max(0, self.sinks - self.seen):, :]))
+                            for rows, kind, x in zip(self.history, (self.k_rows, self.v_rows), (k, v))]
         return super().add(k, v)
 
     def compress(self):
-        rows = [x[..., self.sinks:, :] for x in (self.keys, self.values)] if self.iterate else self.history
-        self.keys, self.values = (torch.cat([held[..., :self.sinks, :], self.shrunk(x)], -2)
-                                  for held, x in zip((self.keys, self.values), rows))
+        keys, values = self.held(slice(self.sinks, None)) if self.iterate else (
+            kind.decode(rows, self.like) for kind, rows in zip((self.k_rows, self.v_rows), self.history))
+        self.drop_rows(self.sinks, self.rows)
+        super().add(self.shrunk(keys), self.shrunk(values))
 
     def shrunk(self, x):
-        tokens = x.shape[-2]
-        first = tokens - self.kept if self.high_band else 0
-        scale = math.sqrt(self.kept / tokens) if self.rescale else 1
-        return (scale * inverse_dct(dct(x)[..., first:first + self.kept, :])).to(x.dtype)
+        """Of all rows but the last `recent`."""
+        count, kept = x.shape[-2] - self.recent, self.kept - self.recent
+        first = count - kept if self.high_band else 0
+        scale = math.sqrt(kept / count) if self.rescale else 1
+        few = scale * inverse_dct(dct(x[..., :count, :])[..., first:first + kept, :])
+        return torch.cat([few.to(x.dtype), x[..., count:, :]], -2)

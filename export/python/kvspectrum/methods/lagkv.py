@@ -55,7 +55,7 @@ class LagkvLayer(CalibratedLayer):
             self.base += self.kept
 
     def scores(self):
-        k, v = (x[0, :, self.base:self.base + 2 * self.lag] for x in (self.keys, self.values))
+        k, v = (x[0] for x in self.held(slice(self.base, self.base + 2 * self.lag)))
         if self.variant == "l2":
             return -k[:, :self.lag].double().square().sum(-1)
         reference = slice(self.lag, None) if self.variant == "lag" else slice(self.lag)

@@ -38,7 +38,8 @@ class TriattentionLayer(CalibratedLayer):
 
     def compress(self):
         among = self.rows - self.sinks - self.recent
-        scores = self.scores(self.keys[0, :, self.sinks:self.sinks + among].double())
+        keys, _ = self.held(slice(self.sinks, self.sinks + among))
+        scores = self.scores(keys[0].double())
         self.keep(self.sinks, among, best_tokens(scores, self.cache_size - self.interval - self.sinks - self.recent))
 
     def scores(self, keys):
