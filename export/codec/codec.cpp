@@ -129,14 +129,20 @@ kvs::StreamId id_of(const kvs::Json& config) {
   return id;
 }
 
-kvs::LayerRope rope_of(const kvs::ModelRecord& model, std::size_t layer, const std::string& where) {
+/// The rotations of a model's layers: layers of a kind share one.
+using Ropes = std::map<std::size_t, std::shared_ptr<const kvs::KeyRope>>;
+
+std::shared_ptr<const kvs::KeyRope> rope_of(const kvs::ModelRecord& model, std::size_t layer, Ropes& ropes,
+                                            const std::string& where) {
   const kvs::ModelRecord::Rope& rope = model.rope;
   const std::size_t kind = layer < rope.layer_kinds.size() ? rope.layer_kinds[layer] : rope.frequencies.size();
   if (kind >= rope.frequencies.size() || kind >= rope.factors.size() ||
       2 * rope.frequencies[kind].size() > model.head_dim.of(layer) || !(rope.factors[kind] > 0))
     throw Error(ErrorCode::kInput, where + ": /model/rope",
                 "found no frequencies of layer " + std::to_string(layer) + " for at most its head_dim");
-  return {rope.frequencies[kind], rope.factors[kind]};
+  std::shared_ptr<const kvs::KeyRope>& made = ropes[kind];
+  if (!made) made = std::make_shared<kvs::KeyRope>(rope.frequencies[kind], rope.factors[kind]);
+  return made;
 }
 
 kvs_codec open_config(const fs::path& path, const kvs_codec_options& options) {
@@ -150,10 +156,11 @@ kvs_codec open_config(const fs::path& path, const kvs_codec_options& options) {
   kvs_codec codec{.threads = options.threads > 0 ? static_cast<int>(options.threads) : omp_get_max_threads()};
   kvs::CpuCoding ops(codec.threads);
   const kvs::StreamId id = id_of(config);
+  Ropes ropes;
   for (const kvs::TransformLayer& layer : kvs::read_transform_layers(config, path))
     codec.layers.try_emplace(static_cast<std::uint32_t>(layer.layer), ops, layer,
                              kvs::TransformShape{model.kv_heads.of(layer.layer), model.head_dim.of(layer.layer)},
-                             rope_of(model, layer.layer, where), id);
+                             rope_of(model, layer.layer, ropes, where), id);
   return codec;
 }
 
@@ -230,6 +237,18 @@ int kvs_codec_decode(const kvs_codec* codec, const void* stream, size_t bytes, u
     const std::span<const std::byte> coded = bytes_of(stream, bytes);
     kvs::CpuCoding ops(all.threads);
     all.of_stream(coded).decode(ops, all.threads, coded, first, count, given(states, "states"));
+    return KVS_CODEC_OK;
+  });
+}
+
+int kvs_codec_attend(const kvs_codec* codec, const void* stream, size_t bytes, uint32_t first, uint32_t count,
+                     const kvs_codec_queries* queries, float* out, float* log_sums) {
+  return guarded([&] {
+    const kvs_codec& all = given(codec, "codec");
+    const std::span<const std::byte> coded = bytes_of(stream, bytes);
+    kvs::CpuCoding ops(all.threads);
+    all.of_stream(coded).attend(ops, all.threads, coded, first, count, given(queries, "queries"), &given(out, "out"),
+                                &given(log_sums, "log_sums"));
     return KVS_CODEC_OK;
   });
 }

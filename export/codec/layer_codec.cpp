@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "export/codec/states.h"
-#include "kernels/rope_rows.h"
 
 namespace kvs::inline exporting {
 namespace {
@@ -44,21 +43,14 @@ void check_block(const kvs_codec_block& block) {
 
 }  // namespace
 
-/// Where the parts of a stream are.
-struct LayerCodec::Places {
-  std::size_t sinks, coded, outliers;         // numbers of tokens
-  std::size_t codes, positions, rows, bytes;  // offsets of the parts; bytes of all
-  std::size_t sink_bytes, row_bytes;          // of a sink; of an outlier without its position
-};
-
 /// The outliers of a block, in the order of tokens.
 struct LayerCodec::Outliers {
   std::vector<std::uint32_t> tokens;  // from the first one of the block
   std::vector<std::byte> rows;
 };
 
-LayerCodec::LayerCodec(CodingOps& ops, const TransformLayer& layer, const TransformShape& shape, LayerRope rope,
-                       const StreamId& id)
+LayerCodec::LayerCodec(CodingOps& ops, const TransformLayer& layer, const TransformShape& shape,
+                       std::shared_ptr<const KeyRope> rope, const StreamId& id)
     : products_(ops, layer, shape), layer_(layer.layer), rope_(std::move(rope)), id_(id) {}
 
 kvs_codec_layout LayerCodec::layout() const noexcept {
@@ -169,8 +161,8 @@ void LayerCodec::encode_coded(CpuCoding& ops, const kvs_codec_block& block, cons
                               std::size_t first, std::size_t sinks, std::span<std::byte> out,
                               Outliers& outliers) const {
   const Places places = places_of(sinks, block.tokens - sinks, 0);
-  const std::size_t tokens = part.k.view().extent(2), full = std::min(tokens, sinks - std::min(sinks, first)),
-                    count = tokens - full, at = first + full - sinks;  // number of coded tokens; the first one's row
+  const std::size_t tokens = part.k.view().extent(2), full = places.sinks_among(first, tokens), count = tokens - full,
+                    at = first + full - sinks;  // number of coded tokens; the first one's row
   std::byte* to = out.data() + StreamHead::kBytes + first * places.sink_bytes;
   for (std::size_t token = 0; token < full; ++token)
     each_head_row(part, token, [&](const float* row, std::size_t bytes) {
@@ -242,30 +234,39 @@ kvs_codec_stream LayerCodec::inspect(std::span<const std::byte> stream) const {
           .outliers = head.outliers};
 }
 
+void check_tokens(const StreamHead& head, std::size_t first, std::size_t count, std::size_t least) {
+  if (count < least || first > head.tokens || count > head.tokens - first)
+    throw Error(ErrorCode::kUsage, "tokens",
+                "found " + std::to_string(count) + " from " + std::to_string(first) + " on, expected at least " +
+                    std::to_string(least) + " of " + std::to_string(head.tokens));
+}
+
 void LayerCodec::decode(CpuCoding& ops, int threads, std::span<const std::byte> stream, std::size_t first,
                         std::size_t count, const kvs_codec_states& states) const {
   const StreamHead head = read_head(stream);
   const Places places = checked_places(head, stream);
   check_states(states);
-  if (first > head.tokens || count > head.tokens - first)
-    throw Error(ErrorCode::kUsage, "tokens",
-                "found " + std::to_string(count) + " from " + std::to_string(first) + " on, expected tokens of " +
-                    std::to_string(head.tokens));
+  check_tokens(head, first, count, 0);
   for (std::size_t at = first; at < first + count; at += kSlab) {
-    TokenRows::Part part = empty_part(ops.memory(), products_.shape, std::min(kSlab, first + count - at));
-    const std::size_t tokens = part.k.view().extent(2),
-                      full = std::min(tokens, places.sinks - std::min(places.sinks, at));
-    const std::byte* from = stream.data() + StreamHead::kBytes + at * places.sink_bytes;
-    for (std::size_t token = 0; token < full; ++token)
-      each_head_row(part, token, [&](float* row, std::size_t bytes) {
-        std::memcpy(row, from, bytes);
-        from += bytes;
-      });
-    if (full < tokens) put_coded(ops, stream, places, at + full - places.sinks, part, full);
-    put_outliers(ops, stream, places, at, part);
+    const TokenRows::Part part = read_tokens(ops, stream, places, at, std::min(kSlab, first + count - at));
     if (states.rotated != 0) rotate(ops, part, head.first_position + at, RopeDirection::kForward);
     scatter_states(part, states, at - first, threads);
   }
+}
+
+TokenRows::Part LayerCodec::read_tokens(CpuCoding& ops, std::span<const std::byte> stream, const Places& places,
+                                        std::size_t first, std::size_t count) const {
+  TokenRows::Part part = empty_part(ops.memory(), products_.shape, count);
+  const std::size_t full = places.sinks_among(first, count);
+  const std::byte* from = stream.data() + StreamHead::kBytes + first * places.sink_bytes;
+  for (std::size_t token = 0; token < full; ++token)
+    each_head_row(part, token, [&](float* row, std::size_t bytes) {
+      std::memcpy(row, from, bytes);
+      from += bytes;
+    });
+  if (full < count) put_coded(ops, stream, places, first + full - places.sinks, part, full);
+  put_outliers(ops, stream, places, first, part);
+  return part;
 }
 
 /// Decodes rows from `first` on to the tokens of `part` from `to` on.
@@ -305,11 +306,9 @@ void LayerCodec::put_outliers(CpuCoding& ops, std::span<const std::byte> stream,
 /// Rotates the keys of `part`, whose first token is at `position`.
 void LayerCodec::rotate(CpuCoding& ops, const TokenRows::Part& part, std::size_t position,
                         RopeDirection direction) const {
-  const std::size_t tokens = part.k.view().extent(2), chunks = rope_.frequencies.size();
-  if (chunks == 0) return;
-  const BackendTensor<float, 2> cosine(ops.memory(), {tokens, chunks}), sine(ops.memory(), {tokens, chunks});
-  write_rope_rows(rope_.frequencies, rope_.factor, position, tokens, cosine.view().data(), sine.view().data());
-  ops.rope(part.k.view(), {cosine.view(), sine.view(), static_cast<float>(rope_.factor)}, direction);
+  if (rope_->chunks() == 0) return;
+  const KeyRope::Rows rows = rope_->rows(ops.memory(), position, part.k.view().extent(2));
+  ops.rope(part.k.view(), rows.table, direction);
 }
 
 }  // namespace kvs::inline exporting

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -64,17 +65,21 @@ void check_finite(const char* what, const BackendView<float, 4>& rows, std::size
                   std::to_string(row / rows.extent(2)) + ": found NaN or infinity, expected finite numbers");
 }
 
+void require(bool holds, const char* field, const std::string& problem) {
+  if (!holds) throw Error(ErrorCode::kUsage, field, problem);
+}
+
+void check_type(std::uint32_t type, const char* field) {
+  require(type <= KVS_CODEC_BF16, field, "found " + std::to_string(type) + ", expected a kvs_codec_type");
+}
+
 }  // namespace
 
 void check_states(const kvs_codec_states& states) {
-  const auto require = [](bool holds, const char* field, const std::string& problem) {
-    if (!holds) throw Error(ErrorCode::kUsage, std::string("states: ") + field, problem);
-  };
-  require(states.k != nullptr, "k", "found NULL, expected keys");
-  require(states.v != nullptr, "v", "found NULL, expected values");
-  require(states.type <= KVS_CODEC_BF16, "type",
-          "found " + std::to_string(states.type) + ", expected a kvs_codec_type");
-  require(states.rotated <= 1, "rotated", "found " + std::to_string(states.rotated) + ", expected 0 or 1");
+  require(states.k != nullptr, "states: k", "found NULL, expected keys");
+  require(states.v != nullptr, "states: v", "found NULL, expected values");
+  check_type(states.type, "states: type");
+  require(states.rotated <= 1, "states: rotated", "found " + std::to_string(states.rotated) + ", expected 0 or 1");
 }
 
 TokenRows::Part gather_states(DeviceMemory& memory, const kvs_codec_states& states, const TransformShape& shape,
@@ -87,6 +92,25 @@ TokenRows::Part gather_states(DeviceMemory& memory, const kvs_codec_states& stat
   };
   RowBuffer::Part k = gather("states: k", {states.k, states.k_token_stride, states.k_head_stride});
   return {std::move(k), gather("states: v", {states.v, states.v_token_stride, states.v_head_stride})};
+}
+
+RowBuffer::Part gather_queries(DeviceMemory& memory, const kvs_codec_queries& queries, const TransformShape& shape,
+                               int threads) {
+  require(queries.q != nullptr, "queries: q", "found NULL, expected queries");
+  check_type(queries.type, "queries: type");
+  require(queries.heads > 0 && queries.heads % shape.kv_heads == 0 && queries.heads / shape.kv_heads <= kMaxQueryRows,
+          "queries: heads",
+          "found " + std::to_string(queries.heads) + ", expected a multiple of " + std::to_string(shape.kv_heads) +
+              ", at most " + std::to_string(shape.kv_heads * kMaxQueryRows));
+  require(std::isfinite(queries.scale), "queries: scale", "found NaN or infinity, expected a finite number");
+  require(std::isfinite(queries.softcap) && queries.softcap >= 0, "queries: softcap",
+          "found a number below 0, NaN or infinity, expected one from 0 on");
+  RowBuffer::Part rows(memory, {1, queries.heads, 1, shape.head_dim});
+  // const_cast is safe: the rows are only read.
+  convert({const_cast<void*>(queries.q), 0, queries.head_stride}, queries.type, 0, rows.view(), threads,
+          cpu::loops().decode_rows);
+  check_finite("queries: q", rows.view(), 0);
+  return rows;
 }
 
 void scatter_states(const TokenRows::Part& part, const kvs_codec_states& states, std::size_t first, int threads) {

@@ -15,6 +15,10 @@ void check_states(const kvs_codec_states& states);
 TokenRows::Part gather_states(DeviceMemory& memory, const kvs_codec_states& states, const TransformShape& shape,
                               std::size_t first, std::size_t count, int threads);
 
+/// Returns the queries [1, query_head, 1, head_dim] in f32. @throws Error kUsage unless they fit a layer of `shape`
+RowBuffer::Part gather_queries(DeviceMemory& memory, const kvs_codec_queries& queries, const TransformShape& shape,
+                               int threads);
+
 /// Writes `part` to the tokens of checked states from `first` on, rounded to nearest even.
 void scatter_states(const TokenRows::Part& part, const kvs_codec_states& states, std::size_t first, int threads);
 

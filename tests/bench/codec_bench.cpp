@@ -51,7 +51,7 @@ class Block {
       : values_(2 * shape.kv_heads * shape.head_dim),
         ops_(1),
         codec_(ops_, layer_of(rows, shape, bits), shape,
-               {.frequencies = std::vector<double>(shape.head_dim / 2, 0.01), .factor = 1}, {}),
+               std::make_shared<kvs::KeyRope>(std::vector<double>(shape.head_dim / 2, 0.01), 1), {}),
         states_(kTokens * values_),
         read_(states_.size()) {
     const std::vector<float> states = normal_values(states_.size(), 2, 1);

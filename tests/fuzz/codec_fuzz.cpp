@@ -1,5 +1,5 @@
-// A stream is refused, or every token of it is decoded. The codec has a fixed config with rows by layer, or by head if
-// the first byte is odd; the rest is the stream.
+// A stream is refused, or every token of it is decoded, and read by attention. The codec has a fixed config with rows
+// by layer, or by head if the first byte is odd; the rest is the stream.
 #include <array>
 #include <vector>
 
@@ -34,7 +34,19 @@ kvs::LayerCodec codec_of(kvs::TransformRows rows) {
   kvs::CpuCoding ops(1);
   kvs::StreamId id{};
   id.fill(0x11);
-  return {ops, layer_of(rows), kShape, {.frequencies = {1, 0.1}, .factor = 1}, id};
+  return {ops, layer_of(rows), kShape, std::make_shared<kvs::KeyRope>(std::vector{1, 0.1}, 1), id};
+}
+
+/// Attends to all tokens, and to the second half.
+void attend(const kvs::LayerCodec& codec, kvs::CpuCoding& ops, std::span<const std::byte> stream, std::size_t tokens) {
+  constexpr std::size_t kHeads = 2 * kShape.kv_heads;
+  const std::array<float, kHeads * kShape.head_dim> q{1, 2, 3};
+  std::array<float, kHeads * kShape.head_dim> out{};
+  std::array<float, kHeads> sums{};
+  const kvs_codec_queries queries{
+      .q = q.data(), .head_stride = kShape.head_dim, .type = KVS_CODEC_F32, .heads = kHeads, .scale = 1, .softcap = 0};
+  for (const std::size_t first : {std::size_t{0}, tokens / 2})
+    codec.attend(ops, 1, stream, first, tokens - first, queries, out.data(), sums.data());
 }
 
 }  // namespace
@@ -59,6 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     kvs::CpuCoding ops(1);
     codec.decode(ops, 1, stream, 0, content.tokens, states);
     codec.decode(ops, 1, stream, content.tokens / 2, content.tokens - content.tokens / 2, states);
+    if (data[0] % 2 == 1) attend(codec, ops, stream, content.tokens);
   });
   return 0;
 }

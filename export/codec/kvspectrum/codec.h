@@ -87,6 +87,17 @@ typedef struct kvs_codec_states {
   uint32_t rotated; /* 0: keys before RoPE; 1: keys after RoPE, with the frequencies of the config */
 } kvs_codec_states;
 
+/* Queries of one token, after RoPE. Channel c of query head h is element h * head_stride + c. Query head h reads KV head
+ * h / (heads / kv_heads). */
+typedef struct kvs_codec_queries {
+  const void* q;
+  size_t head_stride;
+  uint32_t type;  /* kvs_codec_type */
+  uint32_t heads; /* a multiple of the layer's KV heads, at most 256 times their number */
+  float scale;    /* multiplies q·k before the softmax, usually 1 / sqrt(head_dim) */
+  float softcap;  /* above 0: scaled scores s become softcap * tanh(s / softcap) */
+} kvs_codec_queries;
+
 /* What a stream holds. */
 typedef struct kvs_codec_stream {
   uint32_t layer, tokens;
@@ -131,6 +142,16 @@ KVS_CODEC_API int kvs_codec_inspect(const kvs_codec* codec, const void* stream, 
  * @param bytes  of the whole stream */
 KVS_CODEC_API int kvs_codec_decode(const kvs_codec* codec, const void* stream, size_t bytes, uint32_t first,
                                    uint32_t count, const kvs_codec_states* states);
+
+/* Computes the attention of one token's queries over tokens [first, first + count) of a stream's block, count at least
+ * 1, with rows by head. Reads codes where they are. Attentions over several streams, and over tokens that the caller
+ * holds, join by their sums: with weights w_i = exp(log_sums_i - m) for any m, the result is Σ w_i out_i / Σ w_i. Cost
+ * of a token: a decoding without its product, and 2 * head_dim multiplications for each query head.
+ * @param queries   of a token that reads all of these tokens: for example, a later one
+ * @param out       [query head, head_dim]
+ * @param log_sums  [query head]: the natural logarithm of the sum of exp(score) over these tokens */
+KVS_CODEC_API int kvs_codec_attend(const kvs_codec* codec, const void* stream, size_t bytes, uint32_t first,
+                                   uint32_t count, const kvs_codec_queries* queries, float* out, float* log_sums);
 
 #ifdef __cplusplus
 }

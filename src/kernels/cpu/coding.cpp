@@ -2,8 +2,10 @@
 
 #include <cstring>
 
+#include "kernels/cpu/checks.h"
 #include "kernels/cpu/coded_rows.h"
 #include "kernels/cpu/heads.h"
+#include "kernels/cpu/row_attention.h"
 #include "kernels/cpu/tiled_product.h"
 
 namespace kvs::inline kernels {
@@ -58,6 +60,13 @@ void CpuCoding::decode_rows(const StoredRows& held, std::size_t first, BackendVi
 
 void CpuCoding::rope(BackendView<float, 4> x, const RopeTable& table, RopeDirection direction) {
   cpu::rotate_heads(x, table, 0, direction, {}, threads_);
+}
+
+void CpuCoding::attend(const AttentionInput& input, BackendView<float, 2> out, std::span<float> log_sums) {
+  cpu::require(input.q.extent(0) == 1 && input.q.extent(2) == 1 && log_sums.size() == input.q.extent(1), "attention",
+               "a single token");
+  cpu::few_tokens_attention(input, DType::kF32, {out.data(), 1, out.size()}, threads_, attention_scratch_, nullptr,
+                            log_sums.data());
 }
 
 }  // namespace kvs::inline kernels

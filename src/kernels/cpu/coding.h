@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "kernels/attention_ops.h"
 #include "kernels/coding_ops.h"
 #include "kernels/cpu/aligned.h"
 #include "kernels/cpu/products.h"
@@ -28,11 +30,15 @@ class CpuCoding final : public CodingOps {
   void decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) override;
   /// As ForwardOps::rope(), of all chunks.
   void rope(BackendView<float, 4> x, const RopeTable& table, RopeDirection direction);
+  /// As AttentionOps::attention(), of a single token of one member with at most kMaxQueryRows query heads a KV head.
+  /// @param out  [query_head, head_dim];  @param log_sums  [query_head]: ln Σ exp(score) over the keys that are read
+  void attend(const AttentionInput& input, BackendView<float, 2> out, std::span<float> log_sums);
 
  private:
   int threads_;
   std::unique_ptr<cpu::ProductEngine> products_;
   std::vector<cpu::AlignedBuffer> scratch_;  // [thread]
+  cpu::AlignedBuffer attention_scratch_;
 };
 
 }  // namespace kvs::inline kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "kernels/cpu/held_rows.h"
 #include "kernels/cpu/simd/loops.h"
@@ -17,7 +18,7 @@ constexpr float kNothing = -std::numeric_limits<float>::infinity();
 /// own keys and values, and per run of keys its results. Queries, keys, values and results are in the basis in which
 /// the past is read, until join_runs() leaves that basis.
 struct Layout {
-  Layout(const AttentionInput& in, bool spectrum)
+  Layout(const AttentionInput& in, bool further)
       : tokens(in.q.extent(2)),
         head_dim(in.q.extent(3)),
         kv_heads(in.k.extent(1)),
@@ -26,10 +27,10 @@ struct Layout {
         pairs(in.q.extent(0) * kv_heads),
         past(in.past.count()),
         past_runs((past + kRowRun - 1) / kRowRun),
-        spectrum_run(past_runs + 1),
-        runs(past_runs + (spectrum ? 2 : 1)),
-        keys(in.past, true, !spectrum),
-        values(in.past, false, !spectrum),
+        further_run(past_runs + 1),
+        runs(past_runs + (further ? 2 : 1)),
+        keys(in.past, true, !further),
+        values(in.past, false, !further),
         shared_rows(in.past.k.data == in.past.v.data && in.past.slots.cosine.empty() && in.past.late_k.empty()) {}
 
   std::size_t run_floats() const noexcept { return rows * (head_dim + 2 + kRowRun); }
@@ -48,7 +49,7 @@ struct Layout {
   /// Returns a worker's memory for keys, then values, that must be decoded or copied before use.
   float* spare(float* base) const noexcept { return base + results_floats() + this_worker() * read_floats(); }
 
-  std::size_t tokens, head_dim, kv_heads, group, rows, pairs, past, past_runs, spectrum_run, runs;
+  std::size_t tokens, head_dim, kv_heads, group, rows, pairs, past, past_runs, further_run, runs;
   PastReader keys, values;
   bool shared_rows;  // the same rows are keys and values, as in EliteKV
 };
@@ -99,9 +100,9 @@ void run_keys(const AttentionInput& in, const Layout& l, std::size_t pair, std::
                        .mix = results + 2 * l.rows});
 }
 
-/// Joins the runs of one query row and writes the row.
-void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std::size_t row, float* base, DType type,
-               Operand out) {
+/// Joins the runs of one query row and writes the row. @return ln Σ exp(score)
+float join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std::size_t row, float* base, DType type,
+                Operand out) {
   const float scale = (in.softcap > 0 ? in.softcap : in.scale) * 0x1.715476p0F;
   const std::size_t member = pair / l.kv_heads, head = pair % l.kv_heads * l.group + row / l.tokens;
   const bool sunk = !in.sinks.empty();  // a run of one key without a value
@@ -129,6 +130,7 @@ void join_runs(const AttentionInput& in, const Layout& l, std::size_t pair, std:
     else
       static_cast<std::uint16_t*>(out.data)[at + i] = f32_to_bf16(mixed[i] * inverse);
   }
+  return static_cast<float>((static_cast<double>(largest * scale) + std::log2(sum)) * std::numbers::ln2);
 }
 
 /// Writes in.mass for one run's keys. Call it after join_runs() of all rows of the head.
@@ -153,22 +155,24 @@ bool are_few_tokens(const AttentionInput& in) noexcept {
 }
 
 void few_tokens_attention(const AttentionInput& in, DType type, Operand out, int threads, AlignedBuffer& scratch,
-                          const SpectrumAttention* spectrum) {
-  const Layout l(in, spectrum != nullptr);
+                          const FurtherRun* further, float* log_sums) {
+  const Layout l(in, further != nullptr);
   scratch.reserve(l.floats(static_cast<std::size_t>(threads)) * sizeof(float));
   auto* const base = static_cast<float*>(scratch.data());
 #pragma omp parallel num_threads(threads)
   {
 #pragma omp for schedule(static)
     for (std::size_t pair = 0; pair < l.pairs; ++pair) gather(in, l, pair, base);
-    if (spectrum != nullptr) spectrum->run(in, base, {l.results(base, 0, l.spectrum_run), l.runs * l.run_floats()});
+    if (further != nullptr) further->run(in, base, {l.results(base, 0, l.further_run), l.runs * l.run_floats()});
     const std::size_t row_runs = l.past_runs + 1;
 #pragma omp for schedule(dynamic, 1)
     for (std::size_t task = 0; task < l.pairs * row_runs; ++task)
       run_keys(in, l, task / row_runs, task % row_runs, base);
 #pragma omp for schedule(static)
-    for (std::size_t task = 0; task < l.pairs * l.rows; ++task)
-      join_runs(in, l, task / l.rows, task % l.rows, base, type, out);
+    for (std::size_t task = 0; task < l.pairs * l.rows; ++task) {
+      const float log_sum = join_runs(in, l, task / l.rows, task % l.rows, base, type, out);
+      if (log_sums != nullptr) log_sums[task] = log_sum;
+    }
     if (!in.mass.empty()) {
 #pragma omp for schedule(static)
       for (std::size_t task = 0; task < l.pairs * l.runs; ++task) write_mass(in, l, task / l.runs, task % l.runs, base);

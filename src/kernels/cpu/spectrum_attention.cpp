@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/row_attention.h"
 #include "kernels/cpu/simd/loops.h"
 
 namespace kvs::cpu {

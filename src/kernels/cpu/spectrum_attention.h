@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/aligned.h"
 #include "kernels/cpu/real_fft.h"
+#include "kernels/cpu/row_attention.h"
 #include "kernels/spectral_ops.h"
 
 namespace kvs::cpu {
@@ -11,19 +12,11 @@ namespace kvs::cpu {
 /// The part of few_tokens_attention() that reads a spectrum, in f32. With a = Σ_d q_d K_d per bin, the
 /// scores of all tokens are one inverse transform of a. With W = the transform of the weights, the mix of values is
 /// Σ_bin Re(V[bin] · conj W[bin]). A query costs bins · 2 · head_dim products and two transforms, for all tokens.
-class SpectrumAttention {
+class SpectrumAttention final : public FurtherRun {
  public:
-  /// Memory of the results, as in RowRun. Pair p (a KV head) is at first + p · stride: [row], [row], [row, head_dim].
-  struct Results {
-    float* first;
-    std::size_t stride;
-  };
-
   /// Makes plans and allocates memory. Call it before a team runs.
   void prepare(const KeySpectrum& spectrum, int threads);
-  /// Called by every thread of a team. The threads share the queries; run() does not wait for them.  @param queries
-  /// [pair, row, head_dim]
-  void run(const AttentionInput& in, const float* queries, const Results& results) const noexcept;
+  void run(const AttentionInput& in, const float* queries, const Results& results) const noexcept override;
 
  private:
   RealFfts transforms_;
