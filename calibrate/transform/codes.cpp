@@ -9,7 +9,7 @@ namespace {
 /// Returns a table whose first position is `position`.
 RopeTable from_position(RopeTable table, std::size_t position) {
   if (table.cosine.empty()) return table;
-  const auto [positions, chunks] = table.cosine.shape();
+  const std::size_t positions = table.cosine.extent(0), chunks = table.cosine.extent(1);
   const auto rest = [&](const BackendView<const float, 2>& of) {
     return BackendView<const float, 2>(std::span(of.data() + position * chunks, (positions - position) * chunks),
                                        {positions - position, chunks});

@@ -20,8 +20,8 @@ void scatter(const float* from, const BackendView<float, 4>& to, std::size_t mem
 
 void split_heads(BackendView<const float, 2> qkv, BackendView<float, 4> q, BackendView<float, 4> k,
                  BackendView<float, 4> v, int threads) {
-  const auto [members, query_heads, tokens, head_dim] = q.shape();
-  const std::size_t kv_heads = k.extent(1), columns = (query_heads + 2 * kv_heads) * head_dim;
+  const std::size_t members = q.extent(0), query_heads = q.extent(1), tokens = q.extent(2), head_dim = q.extent(3),
+                    kv_heads = k.extent(1), columns = (query_heads + 2 * kv_heads) * head_dim;
   require(k.shape() == v.shape() && k.extent(0) == members && k.extent(2) == tokens && k.extent(3) == head_dim,
           "split_heads", "k and v of q's members, tokens and head_dim");
   require(qkv.extent(0) == members * tokens && qkv.extent(1) == columns, "split_heads",
