@@ -12,12 +12,13 @@ from kvspectrum import CalibratedCache, ConfigError
 GEOMETRY = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4,
             "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 128, "max_position_embeddings": 256,
             "initializer_range": 0.2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-TAKEN = {"llama": {"attention_bias": True}, "mistral": {"sliding_window": None}, "qwen2": {}, "qwen3": {},
-         "phi3": {"sliding_window": None}, "olmo2": {}}
-REFUSED = {"gemma2": ({}, "sliding window"),
+TAKEN = {"llama": {"attention_bias": True}, "mistral": {"sliding_window": 20}, "qwen2": {}, "qwen3": {},
+         "phi3": {"sliding_window": None}, "olmo2": {},
+         "gemma3_text": {"sliding_window": 20,
+                         "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}}
+REFUSED = {"gemma2": ({}, "attn_logit_softcapping"),
            "gemma2 without windows": ({"layer_types": ["full_attention"] * 3, "sliding_window": None},
                                       "attn_logit_softcapping"),
-           "gemma3_text": ({}, "sliding window"),
            "gpt_neox": ({"num_key_value_heads": 4, "head_dim": None}, "layers without self_attn")}
 METHODS = [("full",), ("freqkv", "cache_size=32", "sinks=4"), ("streaming", "cache_size=32"), ("h2o", "cache_size=32",
            "recent=16"), ("lagkv", "lag=8"), ("snapkv", "cache_size=24", "window=8", "prefix=48"),

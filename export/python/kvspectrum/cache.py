@@ -1,19 +1,22 @@
 """A config at work in Transformers."""
 
-from transformers import Cache
+from functools import partial
 
-from kvspectrum.attention import attach
+from transformers import Cache, DynamicCache, cache_utils
+
+from kvspectrum.attention import attach, attention_modules, check_rotation
+from kvspectrum.batch import Padding, Sequences
 from kvspectrum.config import Config, ConfigError
 from kvspectrum.layer import CalibratedLayer, Setting
 from kvspectrum.methods import METHODS
-from kvspectrum.rotation import Rotation
 from kvspectrum.stores import ADJACENT, Stores
 
 
 class CalibratedCache(Cache):
-    """The cache that a config describes, for one sequence: past_key_values of model(...) and generate(...).
+    """The cache that a config describes: past_key_values of model(...) and generate(...).
 
-    It counts positions itself, from 0. Every sequence takes a new cache, or reset()."""
+    It counts the positions of each sequence itself, from 0, without padding. Every batch takes a new cache, or
+    reset()."""
 
     @classmethod
     def from_config(cls, path, model, prefix=None):
@@ -24,21 +27,55 @@ class CalibratedCache(Cache):
         config = Config(path)
         if config.method not in METHODS:
             raise ConfigError(f"{path}: found method {config.method}, expected one of {', '.join(METHODS)}")
-        config.check_model(model)
-        method = METHODS[config.method]
-        whole = config.prefix(method.always_whole)
+        modules = attention_modules(model)
+        config.check_model(model, modules)
+        whole = config.prefix(METHODS[config.method].always_whole)
         if prefix is not None and whole == 0:
             raise ConfigError(f"{path}: found a prefix of {prefix} tokens, expected none: {config.method} acts while "
                               "tokens come")
-        factors, modules, rotation = config.factors(), attach(model), Rotation(model.get_decoder().rotary_emb)
-        layers = []
+        others, padding, layers = other_layers(model, modules), Padding(), []
         for index, module in enumerate(modules):
-            parameters = config.parameters(index)
-            setting = Setting(module, rotation, whole if prefix is None else prefix, factors, index)
-            if parameters is not None and method.takes_types:
-                stores = Stores(parameters, index)
-                setting.stores = None if stores.plain else stores
-                setting.adjacent = 2 * rotation.chunks if config.model["architecture"] in ADJACENT else 0
-            full = parameters is None or method.keeps_all(parameters, index)
-            layers.append(CalibratedLayer(parameters, setting) if full else method(parameters, setting))
+            if module is None:
+                layers.append(others[index])
+                continue
+            make = layer_maker(config, model, module, index, whole if prefix is None else prefix)
+            layers.append(Sequences(make, padding))
+        attach(model, modules)
         return cls(layers=layers)
+
+
+def layer_maker(config, model, module, index, prefix):
+    """@return what makes the cache of one sequence in a layer"""
+    method, parameters = METHODS[config.method], config.parameters(index)
+    setting = Setting(module, config.rotation(model, index), prefix, config.factors(), index,
+                      window=window_of(model.config.get_text_config(), index))
+    check_rotation(module, setting.rotation)
+    if parameters is not None and method.takes_types:
+        stores = Stores(parameters, index)
+        setting.stores = None if stores.plain else stores
+        if config.model["architecture"] in ADJACENT:
+            setting.adjacent = config.model["rope"]["rotary_dim"]
+    full = (parameters is None or method.keeps_all(parameters, index)
+            or setting.window > 0 and not method.acts_in_windows)
+    return partial(CalibratedLayer if full else method, parameters, setting)
+
+
+def window_of(text, layer):
+    """@return the last positions that a token reads; 0: all"""
+    kinds = getattr(text, "layer_types", None)
+    reads_window = kinds is None or kinds[layer] == "sliding_attention"
+    return (getattr(text, "sliding_window", None) or 0) if reads_window else 0
+
+
+def other_layers(model, modules):
+    """@return the caches that Transformers has for layers without attention: recurrent states
+    @raises ConfigError for a version that keeps them elsewhere, and for layers that have attention, too"""
+    if all(modules) and not hasattr(model.get_decoder().layers[0], "mamba"):
+        return None
+    states = getattr(cache_utils, "LinearAttentionCacheLayerMixin", None)
+    layers = DynamicCache(config=model.config).layers if states else []
+    for layer, module in zip(layers or [None] * len(modules), modules):
+        if states is None or isinstance(layer, states) != (module is None):
+            raise ConfigError(f"{type(model).__name__}: found recurrent layers whose states this version of "
+                              "Transformers keeps elsewhere, or with the attention's, expected layers of their own")
+    return layers

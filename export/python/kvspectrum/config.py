@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from kvspectrum.reader import ConfigError, read_config
+from kvspectrum.rotation import NoRotation, Rotation
 
 
 def is_count(value):
@@ -101,41 +102,69 @@ class Config:
         """The file beside an elitekv or triattention config, or None."""
         return self.path.parent / self.files[0]["path"] if self.files else None
 
-    def check_model(self, model):
-        """@raises ConfigError if the config is of another geometry or RoPE, or the model has what no method here works
-        with. Weights are not compared: the digest in the config is of a file."""
-        text, decoder = model.config.get_text_config(), model.get_decoder()
-        heads = text.num_attention_heads
-        found = {"layers": text.num_hidden_layers, "query_heads": heads,
-                 "kv_heads": getattr(text, "num_key_value_heads", None) or heads,
-                 "head_dim": getattr(text, "head_dim", None) or text.hidden_size // heads}
-        for name, value in found.items():
-            if self.model[name] != value:
-                raise ConfigError(f"{self.path}: config for another model: found {name} {self.model[name]}, expected "
-                                  f"{value}")
-        kinds = set(getattr(text, "layer_types", None) or ["full_attention"])
-        if kinds != {"full_attention"} or getattr(text, "sliding_window", None):
-            raise ConfigError(f"{type(model).__name__}: found layers with a sliding window, expected full attention")
+    def size(self, name, layer):
+        found = self.model[name]
+        return found[layer] if isinstance(found, list) else found
+
+    def check_model(self, model, modules):
+        """@param modules  the attention modules of the layers, None for a layer without attention
+        @raises ConfigError if the config is of another geometry, or the model has what no method here works with.
+        Weights are not compared: the digest in the config is of a file."""
+        text, decoder, name = model.config.get_text_config(), model.get_decoder(), type(model).__name__
+        if len(modules) != self.model["layers"]:
+            raise ConfigError(f"{self.path}: config for another model: found layers {self.model['layers']}, expected "
+                              f"{len(modules)}")
+        for layer, module in enumerate(modules):
+            self.check_layer(text, layer, module)
         if getattr(text, "attn_logit_softcapping", None):
-            raise ConfigError(f"{type(model).__name__}: found attn_logit_softcapping, expected scores without a cap")
+            raise ConfigError(f"{name}: found attn_logit_softcapping, expected scores without a cap")
         if any(hasattr(module, "query_layernorm") for module in decoder.modules()):
-            raise ConfigError(f"{type(model).__name__}: found norms of queries and keys after RoPE, expected none")
-        rope, embedding = self.model["rope"], getattr(decoder, "rotary_emb", None)
-        kind = getattr(embedding, "rope_type", None)
-        if not hasattr(embedding, "inv_freq") or len(rope["frequencies"]) != 1 or kind in ("dynamic", "longrope"):
-            raise ConfigError(f"{type(model).__name__}: found RoPE {kind}, expected one whose frequencies are those of "
-                              "all layers and lengths")
-        frequencies = torch.tensor(rope["frequencies"][0])
-        if (embedding.inv_freq.shape != frequencies.shape
-                or not torch.allclose(embedding.inv_freq.float().cpu(), frequencies, rtol=1e-4, atol=0)
-                or abs(embedding.attention_scaling - rope["factors"][0]) > 1e-4):
+            raise ConfigError(f"{name}: found norms of queries and keys after RoPE, expected none")
+        if not hasattr(decoder, "rotary_emb"):
+            raise ConfigError(f"{name}: found no rotary embedding, expected one of all layers")
+
+    def check_layer(self, text, layer, module):
+        kind = (getattr(text, "layer_types", None) or {layer: "full_attention"})[layer]
+        if module is None or layer in self.model.get("layers_without_cache", []):
+            if (module is None) != (layer in self.model.get("layers_without_cache", [])):
+                raise ConfigError(f"{self.path}: config for another model: found layer {layer} "
+                                  f"{'with' if module is None else 'without'} a KV cache, expected the other")
+            return
+        if kind not in ("full_attention", "attention", "sliding_attention"):
+            raise ConfigError(f"layer {layer}: found {kind}, expected full_attention or sliding_attention")
+        heads = text.num_attention_heads
+        found = {"query_heads": heads, "kv_heads": getattr(text, "num_key_value_heads", None) or heads,
+                 "head_dim": getattr(module, "head_dim", None) or text.hidden_size // heads}
+        for name, value in found.items():
+            if self.size(name, layer) != value:
+                raise ConfigError(f"{self.path}: config for another model: found {name} {self.size(name, layer)}, "
+                                  f"expected {value}")
+
+    def rotation(self, model, layer):
+        """RoPE of a layer. @raises ConfigError unless its frequencies are the config's, for all lengths"""
+        rope, embedding, name = self.model["rope"], model.get_decoder().rotary_emb, type(model).__name__
+        which = rope["layer_kinds"][layer]
+        frequencies = torch.tensor(rope["frequencies"][which])
+        if not frequencies.any():
+            return NoRotation()
+        kinds = getattr(model.config.get_text_config(), "layer_types", None)
+        kind = kinds[layer] if kinds and hasattr(embedding, f"{kinds[layer]}_inv_freq") else None
+        found = getattr(embedding, "rope_type", None)
+        found = found.get(kind) if isinstance(found, dict) else found
+        if found in ("dynamic", "longrope") or kind is None and not hasattr(embedding, "inv_freq"):
+            raise ConfigError(f"{name}: found RoPE {found}, expected one whose frequencies are those of all lengths")
+        rotation = Rotation(embedding, kind)
+        if (rotation.frequencies.shape != frequencies.shape
+                or not torch.allclose(rotation.frequencies.float().cpu(), frequencies, rtol=1e-4, atol=0)
+                or abs(rotation.factor - rope["factors"][which]) > 1e-4):
             raise ConfigError(f"{self.path}: config for another model: found other frequencies of RoPE")
+        return rotation
 
     def check_types(self):
-        """@raises ConfigError if rows are to be stored in another form than the model's."""
+        """@raises ConfigError if rows are stored in another form than the model's, for presses"""
         for layer in self.layers:
             parameters = self.parameters(layer)
             for name in ("type", "type_k", "type_v"):
                 if name in parameters:
                     parameters.read(name, lambda value: value in ("none", "type"),
-                                    "none: this package stores states as the model computes them")
+                                    "none: a press chooses tokens, it does not code them")

@@ -1,11 +1,11 @@
 """What every method's layer is."""
 
+import copy
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers.cache_utils import CacheLayerMixin
 
 from kvspectrum.rotation import Rotation
 from kvspectrum.stores import Stores
@@ -22,22 +22,23 @@ class Setting:
     factors: Path | None = None  # the file beside an elitekv or triattention config
     index: int = 0  # of the layer
     stores: Stores | None = None  # the storage types; None: states stay as the model computes them
+    window: int = 0  # the last positions that a token reads, its own included; 0: all
     adjacent: int = 0  # RoPE's channels where ggml stores those of a chunk next to each other, else 0
 
 
-class CalibratedLayer(CacheLayerMixin):
+class CalibratedLayer:
     """The cache of one layer for one sequence: a method at work; this one keeps every token. `keys` and `values`
     [1, kv_head, row, head_dim] are what it holds, or, with a storage type, codes [1, kv_head, row, byte]; whether keys
     are rotated is the method's choice."""
 
     always_whole = False  # whether it compresses a prefix, at its end, and nothing else
+    acts_in_windows = False  # whether it is at work in layers with a sliding window; others keep what these read
     takes_types = True  # whether storage types hold its rows
     no_press = "kvpress has no such press"  # why press.py has none
     unlimited = sys.maxsize
 
     def __init__(self, parameters, setting):
-        super().__init__()
-        self.rotation, self.prefix = setting.rotation, setting.prefix
+        self.rotation, self.prefix, self.reach = setting.rotation, setting.prefix, setting.window
         self.k_rows, self.v_rows = self.rows_of(setting)
         self.reset()
 
@@ -56,7 +57,10 @@ class CalibratedLayer(CacheLayerMixin):
     def reset(self):
         self.keys = self.values = None
         self.seen = 0  # tokens
-        self.awaits = False  # whether the hook announced update()'s states
+
+    def copy(self):
+        """Another cache with the same content. Tensors are never written."""
+        return copy.copy(self)
 
     @property
     def rows(self):
@@ -74,7 +78,10 @@ class CalibratedLayer(CacheLayerMixin):
     def attend(self, states):
         """Attention of the new tokens over what is held and over themselves; keeps of them what the method keeps.
         @return [1, query_head, token, head_dim]"""
-        return attention(self.rotation(states.q, states.first), *self.add_rotated(states), states.scale)
+        out = attention(self.rotation(states.q, states.first), *self.add_rotated(states), states.scale, self.reach)
+        if self.reach and self.rows >= self.reach:
+            self.drop_rows(0, self.rows - self.reach + 1)
+        return out
 
     def end_prefix(self):
         """Compresses the prefix."""
@@ -123,45 +130,22 @@ class CalibratedLayer(CacheLayerMixin):
         self.keys, self.values = (torch.cat([x[..., :first, :], x[..., last:, :]], -2)
                                   for x in (self.keys, self.values))
 
-    # What Transformers asks of a layer. The mask has new tokens alone in it: a method knows what they see.
-    def lazy_initialization(self, key_states, value_states):
-        pass
-
-    def update(self, key_states, value_states, *args, **kwargs):
-        if not self.awaits:
-            raise ValueError("CalibratedCache: found a model that from_config was not called with, expected that one")
-        self.awaits = False
-        return key_states, value_states  # the attention function brings them to run()
-
-    def get_mask_sizes(self, query):
-        """@param query  tokens; in the first versions of Transformers 5 their positions"""
-        return query if isinstance(query, int) else len(query), self.seen
-
-    def get_seq_length(self):
-        return self.seen
-
-    def get_max_length(self):
-        return -1
-
-    get_max_cache_shape = get_max_length  # its name in the first versions of Transformers 5
-
-    def crop(self, tokens_to_remove):
-        raise ValueError("CalibratedCache: found a call of crop (assisted decoding, prompt lookup), expected none: "
-                         "what a method let go does not come back")
-
 
 def joined(rows, new):
     return new if rows is None else torch.cat([rows, new], -2)
 
 
-def attention(q, k, v, scale):
-    """Of queries that are the last of the keys' tokens."""
+def attention(q, k, v, scale, window=0):
+    """Of queries that are the last of the keys' tokens.
+    @param window  the last keys that a query reads, its own included; 0: all"""
     queries, keys = q.shape[-2], k.shape[-2]
-    mask = None
-    if 1 < queries < keys:
+    mask, limited = None, 0 < window < keys
+    if 1 < queries < keys or limited:
         mask = torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)
+        if limited:
+            mask = mask.triu(keys - queries - window + 1)
     return torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, is_causal=queries == keys > 1, scale=scale, enable_gqa=True)
+        q, k, v, attn_mask=mask, is_causal=mask is None and queries == keys > 1, scale=scale, enable_gqa=True)
 
 
 def attention_with_mass(q, k, v, scale):

@@ -13,26 +13,25 @@ def rotated(x, cos, sin):
 
 
 class Rotation:
-    """A model's RoPE, by its own rotary embedding."""
+    """A model's RoPE, by its own rotary embedding.
+    @param kind  of the layer, as the model's config spells it, where layers have other frequencies"""
 
-    def __init__(self, embedding):
-        self.embedding = embedding
+    def __init__(self, embedding, kind=None):
+        self.embedding, self.kind = embedding, () if kind is None else (kind,)
+        name = "" if kind is None else f"{kind}_"
+        self.frequencies = getattr(embedding, f"{name}inv_freq")
+        self.factor = getattr(embedding, f"{name}attention_scaling")  # of cos and sin
         self._cos = self._sin = torch.empty(0)
 
     @property
     def chunks(self):
-        return len(self.embedding.inv_freq)
-
-    @property
-    def factor(self):
-        """What cos and sin are multiplied by."""
-        return self.embedding.attention_scaling
+        return len(self.frequencies)
 
     def table(self, first, count, like):
         """cos and sin [count, rotary_dim] of consecutive positions."""
         if self._cos.device != like.device or self._cos.dtype != like.dtype or len(self._cos) < first + count:
             positions = torch.arange(max(2 * (first + count), 1024), device=like.device)
-            self._cos, self._sin = (one[0] for one in self.embedding(like, positions[None]))
+            self._cos, self._sin = (one[0] for one in self.embedding(like, positions[None], *self.kind))
         return self._cos[first:first + count], self._sin[first:first + count]
 
     def back(self, x, positions):
@@ -43,3 +42,19 @@ class Rotation:
     def __call__(self, x, first):
         """x [..., token, head_dim] as tokens from position `first` on."""
         return rotated(x, *self.table(first, x.shape[-2], x))
+
+
+class NoRotation:
+    """Of layers that do not rotate."""
+
+    chunks, factor = 0, 1.0
+    frequencies = torch.empty(0)
+
+    def table(self, first, count, like):
+        return (like.new_zeros(count, 0),) * 2
+
+    def back(self, x, positions):
+        return x
+
+    def __call__(self, x, first):
+        return x

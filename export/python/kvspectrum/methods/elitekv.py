@@ -19,6 +19,7 @@ class ElitekvLayer(CalibratedLayer):
     Source: EliteKV, sections 3.1 and 3.2."""
 
     no_press = "a press chooses tokens, a latent has all of them"
+    acts_in_windows = True
 
     def __init__(self, parameters, setting):
         elite = parameters.read("elite", _picks, "chunks for each KV head")
@@ -57,7 +58,8 @@ class ElitekvLayer(CalibratedLayer):
     def attend(self, states):
         k = self.partly_rotated(states.k, states.first)
         if self.factors is None:
-            return attention(self.partly_rotated(states.q, states.first), *self.add(k, states.v), states.scale)
+            return attention(self.partly_rotated(states.q, states.first), *self.add(k, states.v), states.scale,
+                             self.reach)
         factors = self.factors_like(states.x)
         q = states.q
         if "query" in factors:
@@ -65,7 +67,8 @@ class ElitekvLayer(CalibratedLayer):
             q = rows.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)
         latent = (states.x @ factors["down"].T)[:, None]
         rows, latent = self.add_rows(k.take_along_dim(self.elite_channels(k), -1), latent)
-        out = attention(self.partly_rotated(q, states.first), *self.expanded(rows, latent), states.scale)
+        out = attention(self.partly_rotated(q, states.first), *self.expanded(rows, latent), states.scale,
+                        self.reach)
         if "output" in factors:
             rows = out.transpose(1, 2).flatten(2) @ factors["output"].T
             out = rows.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)

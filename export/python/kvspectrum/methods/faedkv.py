@@ -1,4 +1,5 @@
 import math
+from copy import copy
 
 import torch
 
@@ -82,6 +83,11 @@ class FaedkvLayer(CalibratedLayer):
     def reset(self):
         super().reset()
         self.spectra = None  # of keys and of values
+
+    def copy(self):
+        copied = super().copy()
+        copied.spectra = self.spectra and [copy(spectrum) for spectrum in self.spectra]
+        return copied
 
     @property
     def ages(self):

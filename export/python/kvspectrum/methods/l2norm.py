@@ -5,7 +5,8 @@ from kvspectrum.layer import CalibratedLayer, best_tokens
 
 class L2normLayer(CalibratedLayer):
     """Of a prefix of P tokens, the ⌊ratio · P⌋ of each KV head whose keys are shortest stay, in all layers but
-    `skip_layers`; what comes later is all kept. Lengths are those before RoPE. Source: Devoto et al. (2024), arXiv:2406.11430."""
+    `skip_layers`; what comes later is all kept. Lengths are those before RoPE. Source: Devoto et
+    al. (2024), arXiv:2406.11430."""
 
     always_whole = True
 
@@ -26,7 +27,7 @@ class L2normLayer(CalibratedLayer):
 
     def attend(self, states):
         if self.in_prefix:
-            self.scores.append(-states.k[0].double().square().sum(-1))
+            self.scores = [*self.scores, -states.k[0].double().square().sum(-1)]
         return super().attend(states)
 
     def end_prefix(self):

@@ -47,7 +47,7 @@ class TriattentionLayer(CalibratedLayer):
         rotation, heads = self.rotation, keys.shape[0]
         mean, magnitude = self.mean.to(keys.device), self.magnitude.to(keys.device)
         chunks, factor = rotation.chunks, rotation.factor
-        omega = rotation.embedding.inv_freq.to(keys.device).double()
+        omega = rotation.frequencies.to(keys.device).double()
         distances = 2.0 ** torch.arange(self.horizon.bit_length(), device=keys.device)
         turns = torch.polar(torch.ones_like(omega), (self.seen - 1 + distances)[:, None] * omega).mean(0)
         centre = torch.complex(mean[:, :chunks], mean[:, chunks:2 * chunks])

@@ -46,9 +46,11 @@ class _Reader:
         self.standards = {name: node.get("default") for name, node in parameters_of(self.method).items()}
         without = self.model.get("layers_without_cache", [])
         all_layers = [layer for layer in range(self.model["layers"]) if layer not in without]
-        self.layers = self.numbers("layers", self.given.get("layers", all_layers), len(all_layers))
+        self.layers = self.numbers("layers", self.given.get("layers", all_layers), self.model["layers"])
         if not self.layers or self.layers != sorted(set(self.layers)):
             self.refuse("layers", "found another list, expected some layers, ascending, each once")
+        if not set(self.layers) <= set(all_layers):
+            self.refuse("layers", "found a layer without a KV cache of its own, expected layers with one")
 
     def refuse(self, name, problem):
         raise ConfigError(f"{self.where}: /parameters/{name}: {problem}")
