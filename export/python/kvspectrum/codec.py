@@ -1,0 +1,209 @@
+"""libkvspectrum_codec (docs/codec.md): blocks of keys and values as streams of bytes, for NumPy arrays and torch
+tensors of the CPU, which are read and written where they are."""
+
+import ctypes
+import ctypes.util
+import os
+import sys
+from pathlib import Path
+
+from kvspectrum.reader import ConfigError, read_config
+
+VERSION = 1  # of kvspectrum/codec.h
+_FILE = "libkvspectrum_codec.so"
+_STATUSES = ("ok", "argument", "config", "model", "stream", "space", "memory", "internal")
+_TYPES = {"float32": 0, "float16": 1, "bfloat16": 2}
+_u32, _u64, _size, _pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
+
+
+class CodecError(ValueError):
+    """One line: where, what was found, what was expected.
+    @member status  "argument", "config", "model", "stream", "space", "memory" or "internal\""""
+
+    def __init__(self, line, status):
+        super().__init__(line)
+        self.status = status
+
+
+class _Struct(ctypes.Structure):
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name, _ in self._fields_)})"
+
+
+class _Options(_Struct):
+    _fields_ = [("layers", _u32), ("kv_heads", ctypes.POINTER(_u32)), ("head_dim", ctypes.POINTER(_u32)),
+                ("sha256", ctypes.c_char_p), ("threads", _u32), ("device", ctypes.c_char_p)]
+
+
+class Layout(_Struct):
+    """kvs_codec_layout: sizes of a layer."""
+
+    _fields_ = [("rows", _u32), ("kv_heads", _u32), ("head_dim", _u32), ("sinks", _u64), ("recent", _u64),
+                ("outliers", ctypes.c_double), ("head_bytes", _size), ("sink_bytes", _size), ("token_bytes", _size),
+                ("outlier_bytes", _size)]
+
+
+class _Block(_Struct):
+    _fields_ = [("layer", _u32), ("tokens", _u32), ("first_position", _u64), ("coded_before", _u64),
+                ("outliers_before", _u64)]
+
+
+class _States(_Struct):
+    _fields_ = [("k", _pointer), ("v", _pointer), ("k_token_stride", _size), ("k_head_stride", _size),
+                ("v_token_stride", _size), ("v_head_stride", _size), ("type", _u32), ("rotated", _u32)]
+
+
+class Content(_Struct):
+    """kvs_codec_stream: what a stream holds."""
+
+    _fields_ = [("layer", _u32), ("tokens", _u32), ("first_position", _u64), ("sinks", _u32), ("outliers", _u32)]
+
+
+def library_path():
+    """KVSPECTRUM_LIBRARY (the file, or its folder); the library beside this package; where `cmake --install` puts it.
+    @raises OSError where it is in none of these"""
+    given = os.environ.get("KVSPECTRUM_LIBRARY")
+    if given:
+        found = Path(given) / _FILE if Path(given).is_dir() else Path(given)
+        if not found.is_file():
+            raise OSError(f"KVSPECTRUM_LIBRARY: found no file {found}, expected {_FILE} or its folder")
+        return str(found)
+    here = Path(__file__).resolve().parent
+    folders = [here, here.parent, *(Path(base) / lib for base in (sys.prefix, "/usr/local", "/usr")
+                                    for lib in ("lib", "lib64"))]
+    for folder in folders:
+        if (folder / _FILE).is_file():
+            return str(folder / _FILE)
+    found = ctypes.util.find_library("kvspectrum_codec")
+    if found:
+        return found
+    raise OSError(f"{_FILE}: found nothing beside {here} and in the folders of libraries, expected it where "
+                  "`cmake --install` puts it, or its path in KVSPECTRUM_LIBRARY")
+
+
+_loaded = {}
+
+
+def _library():
+    path = library_path()
+    if path not in _loaded:
+        library = ctypes.CDLL(path)
+        library.kvs_codec_error.restype = ctypes.c_char_p
+        library.kvs_codec_close.argtypes = [_pointer]
+        for name, *arguments in (("open", _u32, ctypes.c_char_p, _pointer, _pointer),
+                                 ("layout_of", _pointer, _u32, _pointer), ("bound", _pointer, _pointer, _pointer),
+                                 ("encode", _pointer, _pointer, _pointer, _pointer, _size, _pointer),
+                                 ("inspect", _pointer, _pointer, _size, _pointer),
+                                 ("decode", _pointer, _pointer, _size, _u32, _u32, _pointer)):
+            getattr(library, f"kvs_codec_{name}").argtypes = arguments
+        if (found := library.kvs_codec_version()) != VERSION:
+            raise OSError(f"{path}: found version {found}, expected {VERSION}")
+        _loaded[path] = library
+    return _loaded[path]
+
+
+def opened(config, threads):
+    """The Codec of a config, None where there is no library."""
+    try:
+        return Codec(config, threads=threads)
+    except OSError:
+        return None
+
+
+def _view(array, name):
+    """@return address, shape, strides in elements, type of a NumPy array or a torch tensor"""
+    kind = str(array.dtype).removeprefix("torch.")
+    if kind not in _TYPES:
+        raise CodecError(f"{name}: found {kind}, expected {', '.join(_TYPES)}", "argument")
+    if hasattr(array, "data_ptr"):
+        if array.device.type != "cpu":
+            raise CodecError(f"{name}: found a tensor on {array.device}, expected one on the CPU", "argument")
+        address, strides = array.data_ptr(), array.stride()
+    else:
+        address, strides = array.__array_interface__["data"][0], [step // array.itemsize for step in array.strides]
+    if len(array.shape) != 3 or strides[2] != 1 or min(strides) < 0:
+        raise CodecError(f"{name}: found shape {tuple(array.shape)} with strides {tuple(strides)}, expected [kv_head, "
+                         "token, head_dim] with channels next to each other", "argument")
+    return address, tuple(array.shape), strides, _TYPES[kind]
+
+
+class Codec:
+    """A config of `kvcalibrate transform`, open. Any number of threads may use it at the same time.
+    @param kv_heads, head_dim  [layer] of the caller's model; absent: those of the config, without a check
+    @param sha256  the digest of the model's weights; absent: any weights
+    @raises CodecError, ConfigError, OSError without a library"""
+
+    def __init__(self, config, kv_heads=None, head_dim=None, sha256=None, threads=0):
+        self._library, self._codec = _library(), _pointer()
+        model = read_config(config)["model"]
+        without = model.get("layers_without_cache", [])
+
+        def sizes(given, name):
+            found = given
+            if found is None:
+                of = model[name]
+                found = [0 if n in without else of[n] if isinstance(of, list) else of for n in range(model["layers"])]
+            return found, (_u32 * len(found))(*found)
+
+        (heads, heads_array), (_, dim_array) = sizes(kv_heads, "kv_heads"), sizes(head_dim, "head_dim")
+        options = _Options(len(heads), heads_array, dim_array, sha256.encode() if sha256 else None, threads, None)
+        self._call("open", VERSION, os.fsencode(config), ctypes.byref(options), ctypes.byref(self._codec))
+
+    def close(self):
+        if getattr(self, "_codec", None):
+            self._library.kvs_codec_close(self._codec)
+            self._codec = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    __del__ = close
+
+    def _call(self, name, *arguments):
+        if status := getattr(self._library, f"kvs_codec_{name}")(*arguments):
+            raise CodecError(self._library.kvs_codec_error().decode(), _STATUSES[status])
+
+    def layout(self, layer):
+        """The Layout of a layer."""
+        layout = Layout()
+        self._call("layout_of", self._codec, layer, ctypes.byref(layout))
+        return layout
+
+    def _states(self, layer, k, v, rotated):
+        layout = self.layout(layer)
+        (k_at, k_shape, k_steps, kind), (v_at, v_shape, v_steps, v_kind) = _view(k, "k"), _view(v, "v")
+        tokens = k_shape[1]
+        expected = (layout.kv_heads, tokens, layout.head_dim)
+        if k_shape != expected or v_shape != expected or kind != v_kind:
+            raise CodecError(f"k, v: found {k_shape} and {v_shape}, expected {expected} of one type", "argument")
+        return tokens, _States(k_at, v_at, k_steps[1], k_steps[0], v_steps[1], v_steps[0], kind, int(rotated))
+
+    def encode(self, layer, k, v, first_position=0, rotated=False, coded_before=0, outliers_before=0):
+        """The stream of a block of consecutive tokens, as bytes.
+        @param k, v  [kv_head, token, head_dim] in f32, f16 or bf16
+        @param rotated  whether keys are after RoPE
+        @param coded_before, outliers_before  of the blocks that share the budget of outliers"""
+        tokens, states = self._states(layer, k, v, rotated)
+        block, bound = _Block(layer, tokens, first_position, coded_before, outliers_before), _size()
+        self._call("bound", self._codec, ctypes.byref(block), ctypes.byref(bound))
+        stream, size = ctypes.create_string_buffer(bound.value), _size()
+        self._call("encode", self._codec, ctypes.byref(block), ctypes.byref(states), stream, bound.value,
+                   ctypes.byref(size))
+        return stream.raw[:size.value]
+
+    def inspect(self, stream):
+        """The Content of a stream, all of which is checked but the codes."""
+        content = Content()
+        self._call("inspect", self._codec, stream, len(stream), ctypes.byref(content))
+        return content
+
+    def decode(self, stream, k, v, first=0, rotated=False):
+        """Writes tokens of a stream, from `first` on, to k and v [kv_head, token, head_dim]: as many as these hold."""
+        tokens, states = self._states(self.inspect(stream).layer, k, v, rotated)
+        self._call("decode", self._codec, stream, len(stream), first, tokens, ctypes.byref(states))
+
+
+__all__ = ["Codec", "CodecError", "ConfigError", "Content", "Layout", "library_path"]
