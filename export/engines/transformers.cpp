@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <array>
 
 #include "export/engines/engines.h"
@@ -22,9 +21,9 @@ EngineUse use_in_stock(const EngineCache& /*cache*/) {
 /// Returns what the Python package does not compute in a layer; empty if it computes all.
 std::string obstacle_of_layer(const LayerConfig& layer) {
   const AttentionConfig& attention = layer.attention;
-  if (!layer.has_attention() || layer.has_recurrence())
-    return "found layers without attention, expected attention in every layer";
-  if (attention.window > 0) return "found sliding windows, expected none";
+  if (layer.has_attention() == layer.has_recurrence())
+    return "found layers with both attention and recurrence or neither, expected one of them";
+  if (!layer.has_attention()) return "";
   if (attention.chunk > 0) return "found attention within chunks, expected none";
   if (attention.softcap > 0) return "found scores with a cap, expected none";
   if (attention.sinks) return "found attention sinks, expected none";
@@ -33,12 +32,12 @@ std::string obstacle_of_layer(const LayerConfig& layer) {
 }
 
 /// Returns what the Python package does not compute of a model's attention; empty if it computes all.
-/// Source: Config.check_model() and attach() in export/python/kvspectrum.
+/// Source: Config.check_model() and cache.py in export/python/kvspectrum.
 std::string obstacle_of_model(const ModelConfig& model) {
   using Type = RopeScaling::Type;
-  if (model.architecture == "gpt_neox") return "found layers without self_attn, expected layers as Llama's";
+  constexpr std::array<std::string_view, 2> kOtherLayers{"gpt_neox", "nemotron_h"};
+  if (holds(kOtherLayers, model.architecture)) return "found layers without self_attn, expected layers as Llama's";
   if (model.arithmetic.norms_after_rope) return "found norms of queries and keys after RoPE, expected none";
-  if (model.ropes.size() > 1) return "found layers with other RoPE frequencies, expected one for all";
   for (const RopeParameters& rope : model.ropes)
     if (rope.scaling.type == Type::kDynamic || rope.scaling.type == Type::kLongRope)
       return "found RoPE whose frequencies change with the length, expected the same for all lengths";
@@ -47,18 +46,7 @@ std::string obstacle_of_model(const ModelConfig& model) {
   return "";
 }
 
-std::string obstacle_of_package(const EngineCache& cache) {
-  constexpr std::array<std::string_view, 2> kMissing{"kivi", "transform"};
-  if (std::string found = obstacle_of_model(cache.model); !found.empty()) return found;
-  if (holds(kMissing, cache.method.name))
-    return "found " + std::string(cache.method.name) + ", expected another method";
-  if (!cache.method.takes_kv_type || cache.parameters.empty()) return "";
-  const auto types = cache.types();
-  const auto coded = std::ranges::find_if(types, [](const auto& one) { return !one.is_plain(); });
-  return coded == types.end()
-             ? ""
-             : "found rows in " + (coded->k == "none" ? coded->v : coded->k) + ", expected rows at 16 bits";
-}
+std::string obstacle_of_package(const EngineCache& cache) { return obstacle_of_model(cache.model); }
 
 EngineUse use_in_package(const EngineCache& /*cache*/) {
   return {.flags = {}, .notes = {"CalibratedCache.from_config(CONFIG, model) of the package kvspectrum"}};
@@ -73,12 +61,11 @@ const Engine kTransformers{
     .obstacle = obstacle_of_stock,
     .use = use_in_stock};
 
-const Engine kTransformersPackage{
-    .name = "transformers-kvspectrum",
-    .version = "5.0 to 5.24",
-    .summary = "every method but kivi and transform at 16 bits, with the package kvspectrum",
-    .runs_methods = true,
-    .obstacle = obstacle_of_package,
-    .use = use_in_package};
+const Engine kTransformersPackage{.name = "transformers-kvspectrum",
+                                  .version = "5.0 to 5.24",
+                                  .summary = "every method and storage type, with the package kvspectrum",
+                                  .runs_methods = true,
+                                  .obstacle = obstacle_of_package,
+                                  .use = use_in_package};
 
 }  // namespace kvs::inline engines

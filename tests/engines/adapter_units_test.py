@@ -217,7 +217,7 @@ def check_refusals():
 check_transforms()
 check_spectrum()
 check_scores()
-assert set(SMALL) == set(METHODS) and METHODS["full"] is CalibratedLayer
+assert {*SMALL, "transform"} == set(METHODS) and METHODS["full"] is CalibratedLayer  # transform_test.py
 for each in SMALL:
     check_cuts(each)
     check_first_tokens(each)

@@ -2,10 +2,12 @@
 
 from functools import partial
 
+import torch
 from transformers import Cache, DynamicCache, cache_utils
 
 from kvspectrum.attention import attach, attention_modules, check_rotation
 from kvspectrum.batch import Padding, Sequences
+from kvspectrum.codec import opened
 from kvspectrum.config import Config, ConfigError
 from kvspectrum.layer import CalibratedLayer, Setting
 from kvspectrum.methods import METHODS
@@ -33,22 +35,24 @@ class CalibratedCache(Cache):
         if prefix is not None and whole == 0:
             raise ConfigError(f"{path}: found a prefix of {prefix} tokens, expected none: {config.method} acts while "
                               "tokens come")
+        on_cpu = config.method == "transform" and model.device.type == "cpu"
+        library = opened(config.path, torch.get_num_threads()) if on_cpu else None
         others, padding, layers = other_layers(model, modules), Padding(), []
         for index, module in enumerate(modules):
             if module is None:
                 layers.append(others[index])
                 continue
-            make = layer_maker(config, model, module, index, whole if prefix is None else prefix)
+            make = layer_maker(config, model, module, index, whole if prefix is None else prefix, library)
             layers.append(Sequences(make, padding))
         attach(model, modules)
         return cls(layers=layers)
 
 
-def layer_maker(config, model, module, index, prefix):
+def layer_maker(config, model, module, index, prefix, library):
     """@return what makes the cache of one sequence in a layer"""
     method, parameters = METHODS[config.method], config.parameters(index)
     setting = Setting(module, config.rotation(model, index), prefix, config.factors(), index,
-                      window=window_of(model.config.get_text_config(), index))
+                      library=library, window=window_of(model.config.get_text_config(), index))
     check_rotation(module, setting.rotation)
     if parameters is not None and method.takes_types:
         stores = Stores(parameters, index)
