@@ -21,8 +21,12 @@ target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno
 if(CMAKE_UNITY_BUILD)  # GCC treats every source file that a batch includes as a header
   target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endif()
-if(KVS_SANITIZE)  # with sanitizers, GCC 12 reports values of its own library as uninitialised
-  target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+if(KVS_SANITIZE)
+  # A target with the property KVS_PLAIN is linked with the sanitizers' libraries, but not instrumented.
+  set(instrumented $<NOT:$<BOOL:$<TARGET_PROPERTY:KVS_PLAIN>>>)
+  # With sanitizers, GCC 12 reports values of its own library as uninitialised.
+  target_compile_options(kvs_flags INTERFACE
+    $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,${instrumented}>:-Wno-maybe-uninitialized>)
 endif()
 if(KVS_WERROR)
   target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
@@ -35,7 +39,7 @@ set(march $<TARGET_PROPERTY:KVS_MARCH>)
 target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=$<IF:$<BOOL:${march}>,${march},x86-64-v3>>)
 if(KVS_SANITIZE)
   target_compile_options(kvs_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined,float-cast-overflow;-fno-sanitize-recover=all;-fno-omit-frame-pointer>)
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,${instrumented}>:-fsanitize=address,undefined,float-cast-overflow;-fno-sanitize-recover=all;-fno-omit-frame-pointer>)
   target_link_options(kvs_flags INTERFACE -fsanitize=address,undefined)
 endif()
 if(KVS_FUZZ)

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <vector>
 
+#include "tests/io/sanitizer.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs::test {
@@ -55,9 +56,7 @@ TEST(Isolated, StopsATaskThatLoopsForEver) {
 }
 
 TEST(Isolated, StopsATaskThatTakesTooMuchMemory) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "AddressSanitizer ends the process itself when memory runs out";
-#endif
+  if (test::sanitized()) GTEST_SKIP() << "AddressSanitizer ends the process itself when memory runs out";
   const auto act = [] {
     run_isolated("f", [] { return std::string(1, static_cast<char>(std::vector<char>(64UL << 20, 'x').back())); },
                  {.memory_bytes = 16UL << 20});
@@ -66,9 +65,7 @@ TEST(Isolated, StopsATaskThatTakesTooMuchMemory) {
 }
 
 TEST(Isolated, AFailureWithoutTheMemoryThatIsAllowedIsTheEnvironments) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "AddressSanitizer takes its own address space";
-#endif
+  if (test::sanitized()) GTEST_SKIP() << "AddressSanitizer takes its own address space";
   const auto fail = [] { run_isolated("f", []() -> std::string { throw Error(ErrorCode::kInput, "f", "missing"); }); };
   std::size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

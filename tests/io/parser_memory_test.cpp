@@ -14,6 +14,7 @@
 #include "io/json.h"
 #include "io/safetensors_parse.h"
 #include "tests/io/gguf_builder.h"
+#include "tests/io/sanitizer.h"
 #include "tests/io/temporary_directory.h"
 #include "tokenizer/pipeline_tokenizer.h"
 #include "tokenizer/tokenizer_settings.h"
@@ -72,9 +73,7 @@ void read_tokenizer_model(const std::string& bytes) { parse_tokenizer_model(byte
 class ParserMemory : public testing::Test {
  protected:
   void SetUp() override {
-#if defined(__SANITIZE_ADDRESS__)
-    GTEST_SKIP() << "AddressSanitizer takes its own address space";
-#endif
+    if (test::sanitized()) GTEST_SKIP() << "AddressSanitizer takes its own address space";
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include "io/json.h"
 #include "model/model.h"
+#include "tests/io/sanitizer.h"
 #include "tests/io/temporary_directory.h"
 
 namespace kvs {
@@ -69,9 +70,7 @@ std::size_t status_bytes(const std::string& key) {
 // tensor may stay resident in addition to the packed weights. Here the allowance is 64 MiB: a quarter of the file, and
 // below the 128 MiB that an f32 copy of the embedding takes together with the libraries.
 TEST(LoadMemory, HoldsNeitherTheFileNorWidenedTensorsBesideTheWeights) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "AddressSanitizer keeps freed memory";
-#endif
+  if (test::sanitized()) GTEST_SKIP() << "AddressSanitizer keeps freed memory";
   const test::TemporaryDirectory folder;
   write_sparse_model(folder.path());
   const auto backend = make_backend("cpu", DType::kBF16);
