@@ -44,8 +44,8 @@ if [ -n "$long" ]; then
   stage "build without optimisation, every type's definitions compared" build debug
   stage "unit tests without optimisation" env -u KVS_MODEL ctest --preset debug -L unit -j "$jobs"
 fi
-stage "build of the fuzz targets" build fuzz
-stage "fuzz targets" ctest --preset fuzz -L fuzz -j "$jobs"
+stage "build of the fuzz targets" build fuzz kvs_fuzz ${long:+kvs_fuzz_long}
+stage "fuzz targets" ctest --preset fuzz -L fuzz "${skip[@]}" -j "$jobs"
 if command -v nvcc >/dev/null; then
   stage "CUDA build, which nothing here runs" build cuda kvspectrum kvcalibrate kvs_kernels_test kvs_benchmarks
 fi

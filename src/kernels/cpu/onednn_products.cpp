@@ -161,8 +161,9 @@ class OnednnEngine final : public ProductEngine {
 
   std::shared_ptr<const Product> product(const ProductShape& shape, const PackedLayout& layout) override {
     if (products_.size() > kMaxProducts) products_.clear();
-    const auto [entry, fresh] = products_.try_emplace(Key{shape, layout.n(), layout.k()});
-    if (!fresh) return entry->second;
+    const auto found = products_.try_emplace(Key{shape, layout.n(), layout.k()});
+    const auto entry = found.first;
+    if (!found.second) return entry->second;
     const OneThreadEach guard;
     require_room();
     checked("compiling a product", [&] {

@@ -168,7 +168,7 @@ class CpuSpectralOps final : public SpectralOps {
 
 void CpuSpectralOps::power(BackendView<const float, 3> states, Transform transform, std::size_t first_token,
                            std::span<double> power) {
-  const auto [heads, tokens, head_dim] = states.shape();
+  const std::size_t heads = states.extent(0), tokens = states.extent(1), head_dim = states.extent(2);
   if (first_token >= tokens || head_dim == 0) {
     throw Error(ErrorCode::kUsage, "power spectrum",
                 "found " + std::to_string(tokens) + " tokens, expected more than " + std::to_string(first_token));
@@ -207,7 +207,7 @@ void CpuSpectralOps::power(BackendView<const float, 3> states, Transform transfo
 
 void CpuSpectralOps::filter(BackendView<const float, 3> x, Transform transform, std::size_t first_token,
                             std::size_t last_token, TensorView<const double, 2> gains, BackendView<float, 4> out) {
-  const auto [heads, tokens, head_dim] = x.shape();
+  const std::size_t heads = x.extent(0), tokens = x.extent(1), head_dim = x.extent(2);
   const std::size_t row = head_dim, members = gains.extent(0);
   if (last_token > tokens || first_token >= last_token) {
     throw Error(ErrorCode::kUsage, "spectral filter",
