@@ -31,7 +31,7 @@ kvs::TransformLayer layer_of(kvs::TransformRows rows) {
 }
 
 kvs::LayerCodec codec_of(kvs::TransformRows rows) {
-  static kvs::CpuCoding ops(1);  // holds the codecs' memory
+  kvs::CpuCoding ops(1);
   kvs::StreamId id{};
   id.fill(0x11);
   return {ops, layer_of(rows), kShape, std::make_shared<kvs::KeyRope>(std::vector{1, 0.1}, 1), id};

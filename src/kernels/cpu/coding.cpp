@@ -30,8 +30,8 @@ CpuCoding::CpuCoding(int threads)
       scratch_(static_cast<std::size_t>(threads)) {}
 
 DeviceMemory& CpuCoding::memory() noexcept {
-  static HostMemory memory;
-  return memory;
+  static HostMemory* const memory = new HostMemory;  // never destroyed, because a caller's static codec frees to it
+  return *memory;
 }
 
 std::unique_ptr<Weight> CpuCoding::make_weight(const WeightSource& source) {
