@@ -1,4 +1,4 @@
-"""export/python takes the versions of Transformers that the suite runs: from oldest.in's to requirements.in's. Says when
+"""The package takes the versions of Transformers that the suite runs: from oldest.in's to requirements.in's. Says when
 pip gives a newer one. Usage: versions_test.py; needs no packages."""
 
 import re
@@ -27,16 +27,16 @@ def newest_of_pip():
 
 oldest, newest = pinned("oldest.in"), pinned("requirements.in")
 major, minor = numbers(newest)[:2]
-project = (HERE.parents[1] / "export/python/pyproject.toml").read_text()
+project = (HERE.parents[1] / "pyproject.toml").read_text()
 bounds = re.search(r'"transformers(>=[^"]*)"', project)[1]
 expected = f">={oldest.removesuffix('.0')},<{major}.{minor + 1}"
 if bounds != expected:
-    sys.exit(f"export/python/pyproject.toml: found transformers{bounds}, expected {expected}: what the suite runs")
+    sys.exit(f"pyproject.toml: found transformers{bounds}, expected {expected}: what the suite runs")
 given = newest_of_pip()
 if given is None:
     print("pip does not say which versions there are (is there a network?)")
 elif numbers(given) > numbers(newest):
     sys.exit(f"found Transformers {given} on the package index, expected {newest}, the newest that the suite runs: put "
              "it into tests/engines/requirements.in, run scripts/pin_packages.sh and the suite, and move the bound of "
-             "export/python/pyproject.toml")
+             "pyproject.toml")
 print(f"Transformers {oldest} to {newest}; pip gives {given}")

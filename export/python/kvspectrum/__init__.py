@@ -1,14 +1,31 @@
-"""kvspectrum's calibrated KV-cache configs in Transformers.
+"""kvspectrum: analyses and calibrates the key-value caches of language models.
 
-Names are imported when they are used, so that kvspectrum.reader needs neither torch nor Transformers.
+The functions run the programs kvspectrum and kvcalibrate and return their results. CalibratedCache runs a calibrated
+cache in Transformers. Names are imported when they are used: only CalibratedCache and press_from_config need torch and
+Transformers, only Capture and Spectra.power() h5py.
 """
 
 from importlib import import_module
 
 _MODULES = {
     "CalibratedCache": "kvspectrum.cache",
+    "Capture": "kvspectrum.capture",
+    "Comparison": "kvspectrum.comparisons",
+    "Config": "kvspectrum.config_file",
     "ConfigError": "kvspectrum.reader.error",
+    "Evaluation": "kvspectrum.results",
+    "ModelInfo": "kvspectrum.model_info",
+    "ProgramError": "kvspectrum.programs",
+    "Recommendation": "kvspectrum.comparisons",
+    "Spectra": "kvspectrum.spectra",
+    "TaskEvaluation": "kvspectrum.results",
+    "TraceEvaluation": "kvspectrum.results",
+    "compare": "kvspectrum.commands",
+    "evaluate": "kvspectrum.commands",
+    "info": "kvspectrum.commands",
     "press_from_config": "kvspectrum.press",
+    "recommend": "kvspectrum.commands",
+    "spectrum": "kvspectrum.commands",
 }
 __all__ = list(_MODULES)
 
@@ -17,3 +34,7 @@ def __getattr__(name):
     if name not in _MODULES:
         raise AttributeError(f"module 'kvspectrum' has no attribute '{name}'")
     return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__():
+    return [*globals(), *__all__]
