@@ -87,8 +87,8 @@ typedef struct kvs_codec_states {
   uint32_t rotated; /* 0: keys before RoPE; 1: keys after RoPE, with the frequencies of the config */
 } kvs_codec_states;
 
-/* Queries of one token, after RoPE. Channel c of query head h is element h * head_stride + c. Query head h reads KV head
- * h / (heads / kv_heads). */
+/* Queries of one token, after RoPE. Channel c of query head h is element h * head_stride + c. Query head h reads KV
+ * head h / (heads / kv_heads). */
 typedef struct kvs_codec_queries {
   const void* q;
   size_t head_stride;
