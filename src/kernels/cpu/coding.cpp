@@ -1,6 +1,8 @@
 #include "kernels/cpu/coding.h"
 
+#include <cstddef>
 #include <cstring>
+#include <new>
 
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/coded_rows.h"
@@ -30,7 +32,8 @@ CpuCoding::CpuCoding(int threads)
       scratch_(static_cast<std::size_t>(threads)) {}
 
 DeviceMemory& CpuCoding::memory() noexcept {
-  static HostMemory* const memory = new HostMemory;  // never destroyed, because a caller's static codec frees to it
+  alignas(HostMemory) static std::byte place[sizeof(HostMemory)];
+  static HostMemory* const memory = new (place) HostMemory;  // never destroyed: a caller's static codec frees to it
   return *memory;
 }
 
