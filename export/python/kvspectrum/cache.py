@@ -36,23 +36,23 @@ class CalibratedCache(Cache):
             raise ConfigError(f"{path}: found a prefix of {prefix} tokens, expected none: {config.method} acts while "
                               "tokens come")
         on_cpu = config.method == "transform" and model.device.type == "cpu"
-        library = opened(config.path, torch.get_num_threads()) if on_cpu else None
+        codec = opened(config.path, torch.get_num_threads()) if on_cpu else None
         others, padding, layers = other_layers(model, modules), Padding(), []
         for index, module in enumerate(modules):
             if module is None:
                 layers.append(others[index])
                 continue
-            make = layer_maker(config, model, module, index, whole if prefix is None else prefix, library)
+            make = layer_maker(config, model, module, index, whole if prefix is None else prefix, codec)
             layers.append(Sequences(make, padding))
         attach(model, modules)
         return cls(layers=layers)
 
 
-def layer_maker(config, model, module, index, prefix, library):
+def layer_maker(config, model, module, index, prefix, codec):
     """@return what makes the cache of one sequence in a layer"""
     method, parameters = METHODS[config.method], config.parameters(index)
     setting = Setting(module, config.rotation(model, index), prefix, config.factors(), index,
-                      library=library, window=window_of(model.config.get_text_config(), index))
+                      codec=codec, window=window_of(model.config.get_text_config(), index))
     check_rotation(module, setting.rotation)
     if parameters is not None and method.takes_types:
         stores = Stores(parameters, index)

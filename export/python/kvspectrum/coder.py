@@ -8,32 +8,32 @@ from kvspectrum.stores.trellis import Trellis
 SLAB = 512  # tokens that are encoded at once
 
 
-def read_coder(path, layer, by_head, library=None):
+def read_coder(path, layer, by_head, codec=None):
     """The coder of a layer from the file beside a transform config.
-    @param library  the config as a kvspectrum.codec.Codec, which encodes states on the CPU; None: torch does"""
+    @param codec  the config as a kvspectrum.codec.Codec, which encodes states on the CPU; None: torch does"""
     with safe_open(path, "pt") as file:
         books = file.get_tensor("books")
         names = ("mean", "analysis", "synthesis", "bits", "weights", *(("deviations",) if by_head else ()))
         tensors = {name: file.get_tensor(f"layers.{layer}.{name}") for name in names}
     coder = HeadCoder(books, **tensors) if by_head else LayerCoder(books, **tensors)
-    coder.library, coder.layer = library, layer
+    coder.codec, coder.layer = codec, layer
     return coder
 
 
 class Coder:
-    library = layer = None
+    codec = layer = None
 
     def encode(self, k, v):
         """k (before RoPE), v [kv_head, token, head_dim]; returns codes, uint8 [token, byte]"""
-        if self.library is not None and k.device.type == "cpu":
-            return self.encoded_by_library(k.float().contiguous(), v.float().contiguous())
+        if self.codec is not None and k.device.type == "cpu":
+            return self.encoded_by_codec(k.float().contiguous(), v.float().contiguous())
         slabs = zip(k.float().split(SLAB, 1), v.float().split(SLAB, 1))
         return torch.cat([self.encode_slab(*slab) for slab in slabs])
 
-    def encoded_by_library(self, k, v):
+    def encoded_by_codec(self, k, v):
         """The codes of a stream, without its outliers; its rows are those of a head after those of another."""
-        layout, tokens = self.library.layout(self.layer), k.shape[1]
-        stream = bytearray(self.library.encode(self.layer, k, v, first_position=layout.sinks))
+        layout, tokens = self.codec.layout(self.layer), k.shape[1]
+        stream = bytearray(self.codec.encode(self.layer, k, v, first_position=layout.sinks))
         codes = torch.frombuffer(stream, dtype=torch.uint8, offset=layout.head_bytes, count=tokens * layout.token_bytes)
         rows = codes.split([tokens * width for width in self.widths])
         return torch.cat([row.view(tokens, -1) for row in rows], 1)

@@ -22,7 +22,7 @@ class Setting:
     factors: Path | None = None  # the file beside an elitekv or triattention config
     index: int = 0  # of the layer
     stores: Stores | None = None  # the storage types; None: states stay as the model computes them
-    library: object = None  # a transform config as a kvspectrum.codec.Codec, where there is such a library
+    codec: object = None  # a transform config as a kvspectrum.codec.Codec, where there is such a library
     window: int = 0  # the last positions that a token reads, its own included; 0: all
     shared: dict = field(default_factory=dict)  # what the caches of all sequences share
     adjacent: int = 0  # RoPE's channels where ggml stores those of a chunk next to each other, else 0

@@ -25,7 +25,7 @@ class TransformLayer(CalibratedLayer):
         self.threshold = math.inf if by_head else parameters.read(
             "thresholds", lambda value: isinstance(value, (int, float)), "a number")
         if "coder" not in setting.shared:
-            setting.shared["coder"] = read_coder(setting.factors, setting.index, by_head, setting.library)
+            setting.shared["coder"] = read_coder(setting.factors, setting.index, by_head, setting.codec)
         self.coder = setting.shared["coder"]
         self.late_rows = q8_or_f16(setting.module.head_dim)
         super().__init__(parameters, setting)
