@@ -49,7 +49,7 @@ class EliteSeries {
 double elite_series_memory(const ModelConfig& model, DType compute, double most);
 
 /// Returns the `count` pairs of at most `share` of the full cache whose rotated values are closest to three tenths of
-/// the cache, ascending in r; the best pairs on SmolLM2 lie there (docs/performance.md#quality).
+/// the cache, ascending in r; the best pairs on SmolLM2 lie there (docs/results/elitekv.md).
 std::vector<EliteCandidate> elite_candidates(const ModelConfig& model, double share, std::size_t count);
 
 }  // namespace kvs::inline calibrate

@@ -84,7 +84,7 @@ double captured_memory(const CaptureHeader& header) {
 }
 
 double expected_seconds(const Estimate& estimate, Backend& backend) {
-  // Products alone run at the measured rate; the rest of a pass adds about a fifth (docs/performance.md).
+  // Products alone run at the measured rate; the rest of a pass adds about a fifth (docs/results/performance.md).
   const double computing = estimate.flops > 0 ? 1.2 * estimate.flops * seconds_per_flop(backend) : 0;
   return computing + estimate.read_bytes / kCaptureBytesPerSecond +
          estimate.coded_values / kCodedValuesPerSecond / omp_get_max_threads();

@@ -18,7 +18,7 @@ struct Estimate {
   std::optional<double> limit = std::nullopt;          // time limit in seconds
 };
 /// Returns the expected seconds of a run, without `limit`: from products that are timed now, and from the rates of
-/// reading captures and coding values (docs/performance.md).
+/// reading captures and coding values (docs/results/performance.md).
 double expected_seconds(const Estimate& estimate, Backend& backend);
 /// Prints "estimate: … on DEVICE" to stderr unless quiet.
 void print_estimate(const Estimate& estimate, Backend& backend, const RunOptions& run);

@@ -96,7 +96,7 @@ def speeds(report, name, sections, peak):
 
 
 def figures(name, sections, top):
-    """Returns rows for docs/performance.md: measurement, ours, Transformers or ceiling, command."""
+    """Returns rows for docs/results/performance.md: measurement, ours, Transformers or ceiling, command."""
     get, rows = sections.get, []
     if prefill := get("prefill"):
         torch = get("torch_prefill")
