@@ -217,14 +217,20 @@ void add_use(const Run& run, const RecommendFiles& files, const ComparedConfigur
     to.files.push_back(files.preset(*exporter).string());
 }
 
-void run_recommend(const Options& options) {
-  const ComparisonClock clock(options.has("time") ? std::optional(compare_seconds(options)) : std::nullopt);
-  const RecommendFiles files(options.text("out-dir"));
-  const ComparisonFiles compared{.out = files.comparison(), .best = {}};
+/// Returns every file that the command may write.
+RunOutputs outputs_of(const RecommendFiles& files, const ComparisonFiles& compared) {
   RunOutputs outputs{.main = files.comparison(), .others = compared.others(), .state = RunOutputs::State::kJournal};
   for (const auto& path : {files.result(), files.config()}) outputs.others.push_back(path);
   for (const Exporter& exporter : exporters())
     if (!exporter.preset.empty()) outputs.others.push_back(files.preset(exporter));
+  return outputs;
+}
+
+void run_recommend(const Options& options) {
+  const ComparisonClock clock(options.has("time") ? std::optional(compare_seconds(options)) : std::nullopt);
+  const RecommendFiles files(options.text("out-dir"));
+  const ComparisonFiles compared{.out = files.comparison(), .best = {}};
+  RunOutputs outputs = outputs_of(files, compared);
   check_inputs_spared(outputs.others, options);
   const OutputFolder folder(files.folder);  // destroyed after the locks in it
   Run run(options);
