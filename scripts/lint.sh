@@ -2,7 +2,8 @@
 # Lints the tree. Exits with 0 if nothing is found. Usage: scripts/lint.sh [--changed [BASE]] [CHECK...]
 #   --changed  only files that differ from BASE (default HEAD), including new files
 #   CHECK      some of: format tidy shell docs commands spelling python (default: all)
-# The check `commands` uses the two programs in $KVS_PROGRAMS, or else builds the preset cpu.
+# The check `commands` uses the two programs in $KVS_PROGRAMS, or else builds the preset cpu. The check `docs` also
+# builds the site where the programs are and scripts/site.sh has installed its tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -61,7 +62,12 @@ check_shell() {
     xargs -0r shellcheck --format=gcc
 }
 
-check_docs() { scripts/lint/docs.py; }
+check_docs() {
+  scripts/lint/docs.py || return 1
+  [ -f build/site/tools/ready ] || { echo "docs: without the site, whose tools scripts/site.sh installs"; return 0; }
+  [ -x "${KVS_PROGRAMS:-build/cpu/bin}/kvcalibrate" ] || { echo "docs: without the site and its programs"; return 0; }
+  scripts/site.sh
+}
 
 check_commands() {
   local pages=()

@@ -13,7 +13,7 @@ import sys
 
 PERMISSIVE = {
     "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSD-3-Clause-Attribution", "BSL-1.0", "curl", "HDF5", "MIT",
-    "MPL-2.0", "OLDAP-2.8", "Zlib", "LicenseRef-NVIDIA",
+    "MPL-2.0", "OLDAP-2.8", "Unicode-3.0", "Zlib", "LicenseRef-NVIDIA",
 }
 LESSER = re.compile(r"LGPL-[23]\.[01]-(only|or-later)")
 GENERAL = re.compile(r"A?GPL-[123]\.0-(only|or-later)")
