@@ -55,7 +55,7 @@ void add_document(Retention& result, const JsonCursor& record, const RetentionPl
     for (PerplexitySum& point : curve.points) point.add(record_nll(record.at("kept").at(n++), scored), scored);
 }
 
-/// Of perplexity against the unchanged model's, over documents.
+/// Interval of perplexity relative to the unchanged model's, over documents.
 PairedDifference difference_of(const PerplexitySum& point, const PerplexitySum& full) {
   const double scored = static_cast<double>(full.scored) / static_cast<double>(full.per_document.size());
   std::vector<double> differences;

@@ -25,7 +25,7 @@ class LoadedElite final : public LoadedConfig {
   void check_settings(const Json& settings, const std::string& option) const override {
     if (settings.contains("layers") && settings.size() == 1)
       throw Error(ErrorCode::kUsage, option + " layers",
-                  "needs " + option + " type=TYPE beside a --config of " + std::string(kElitekvMethod.name));
+                  "needs " + option + " type=TYPE with a --config of " + std::string(kElitekvMethod.name));
   }
   void read(Parameters& parameters) const override { (void)read_elite_stores(parameters); }
   std::function<Cache()> caches(Backend& backend, const ModelConfig& model, Parameters& parameters,

@@ -63,7 +63,7 @@ Json joined(Json own, const CacheScheme& found, bool by_head, const std::string&
   return own;
 }
 
-/// Adds hf_quant_config.json, which ModelOpt writes beside or instead of quantization_config.
+/// Adds hf_quant_config.json, which ModelOpt writes in addition to or instead of quantization_config.
 void add_modelopt_file(const fs::path& path, bool by_head, CacheScheme& found) {
   Json object = read_object(path);
   (void)JsonCursor(object, path.string()).at("quantization").keys();

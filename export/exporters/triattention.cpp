@@ -94,8 +94,8 @@ Json write_triattention(const ExportJob& job) {
   return {{"layers", layers.size()},
           {"notes",
            {"TensorRT-LLM: kv_cache_compression_config with algorithm triattention, calibration_path OUT, budget = "
-            "cache_size - interval, beta = interval, eviction_mode per_layer_perhead; it keeps the prompt beside the "
-            "budget"}}};
+            "cache_size - interval, beta = interval, eviction_mode per_layer_perhead; it keeps the prompt in addition "
+            "to the budget"}}};
 }
 
 }  // namespace kvs::inline exporting

@@ -11,7 +11,7 @@ namespace kvs::inline model {
 struct Composite {
   std::string_view model_type, hf_class;
   std::string_view text_type;  // of a text_config without model_type
-  bool tied_head_default;      // of tie_word_embeddings beside text_config
+  bool tied_head_default;      // of tie_word_embeddings next to text_config
   bool caps_logits = true;     // the composite applies its language model's final_logit_softcapping
 };
 

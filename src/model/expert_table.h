@@ -23,7 +23,7 @@ class ExpertTable {
 
  private:
   std::vector<TensorSpec> tensors_;
-  std::deque<std::string> names_;  // of `tensors_`, beside those of the family
+  std::deque<std::string> names_;  // of `tensors_`, in addition to those of the family
 };
 
 }  // namespace kvs::inline model

@@ -5,7 +5,7 @@
 
 namespace kvs::inline model {
 
-/// A learned augmented residual layer: a map of low rank beside the attention block.
+/// A learned augmented residual layer: a map of low rank, parallel to the attention block.
 /// Source: Menghani et al. (2024), arXiv:2411.07501; Gemma 3n in Transformers 5.24 (Gemma3nTextLaurelBlock).
 class Laurel {
  public:

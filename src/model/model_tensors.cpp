@@ -489,7 +489,7 @@ std::vector<float> ModelTensors::bias(TensorRole role, std::size_t layer, std::s
   const Interleaving order = interleaving(role);
   std::vector<float> ordered(stored.part.rows);
   for (std::size_t row = 0; row < ordered.size(); ++row) {
-    // Of a tensor of all experts, `values` are those of one.
+    // In a tensor of all experts, `values` are those of one expert.
     ordered[row] = factor_of(role) *
                    values[stored.part.stored(order.head_dim == 0 ? row : interleaved_row(row, order)) % values.size()];
   }

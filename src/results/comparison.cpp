@@ -92,7 +92,7 @@ std::string shared_text(const std::vector<ComparedConfiguration>& configurations
   std::string text;
   for (const ComparedConfiguration& one : configurations) {
     if (one.shared_bytes == 0 || !one.loss) continue;
-    text += (text.empty() ? "held once for all sequences, beside these bytes: " : ", ") + one.label +
+    text += (text.empty() ? "held once for all sequences, in addition to these bytes: " : ", ") + one.label +
             text_of(" %.3g MB", 1e-6 * static_cast<double>(one.shared_bytes));
   }
   return text.empty() ? text : text + '\n';

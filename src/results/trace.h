@@ -91,7 +91,7 @@ struct ContinuationLengths {
   static void fields(auto& lengths, auto&& field) { field("tokens", lengths.tokens)("ended", lengths.ended); }
 };
 
-/// How a cache continues prompts by itself, beside the full cache.
+/// How a cache continues prompts by itself, compared with the full cache.
 struct OwnContinuations {
   PromptMean same_tokens =
       {};  // tokens before the first that differs from the trace; all tokens of an equal continuation

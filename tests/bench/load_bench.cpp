@@ -87,7 +87,7 @@ int run(int argc, char** argv) {
   std::printf("%s (commit %s): open %.3f s (%.3f s of processor time), digest %.3f s (%.3f s), load %.3f s (%.3f s)\n",
               bf16 ? "bf16" : "f32", KVS_COMMIT, opening.wall, opening.processor, digest.wall, digest.processor,
               loading.wall, loading.processor);
-  std::printf("weights %.0f MiB, peak %.0f MiB above the %.0f MiB before: %.0f MiB beside the weights\n", weights,
+  std::printf("weights %.0f MiB, peak %.0f MiB above the %.0f MiB before: %.0f MiB more than the weights\n", weights,
               peak - before, before, peak - before - weights);
   return 0;
 }

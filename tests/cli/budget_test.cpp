@@ -39,7 +39,7 @@ TEST_F(BudgetPrograms, GiveConfigsThatEvalRuns) {
     EXPECT_EQ(found.at("parameters"), allocation.at("contenders").at(0).at("parameters"));
     EXPECT_EQ(allocation.at("held_documents"), 3);
     EXPECT_THAT(made.out, AllOf(HasSubstr(allocation.at("winner").get<std::string>()), HasSubstr("held out")));
-    // Of 32 tokens, 32 of K and of V a layer of four, 2 bytes each.
+    // 32 tokens, 32 values of K and of V in each of four layers, 2 bytes each.
     EXPECT_LE(allocation.at("contenders").at(0).at("bytes"), 3 * 32 * 4 * 32 * 2 / 4);
     const double ppl = perplexity({"--config", folder_ / (method + ".json"), "--windows", "1:"});
     EXPECT_NEAR(ppl, found.at("quality").at("ppl").get<double>(), 1e-4 * ppl) << method;

@@ -201,7 +201,7 @@ TEST_F(CalibratePrograms, ElitekvTriesJointAndSeparateFactors) {
     EXPECT_EQ(trial.at("r"), 2);
     EXPECT_EQ(trial.at("d_ckv"), 8);
   }
-  // Of each of 4 layers 8 elite rows of 48, and factors of rank 8: 8 + 16 rows jointly; apart at least the ranks' 48s.
+  // For each of 4 layers 8 elite rows of 48, and factors of rank 8: 8 + 16 rows jointly; apart at least the ranks' 48s.
   EXPECT_EQ(joint.at("parameters"), 4 * (8 * 48 + 8 * (24 + 48)));
   EXPECT_GT(separate.at("parameters"), 4 * (8 * 48 + 8 * (8 + 48)));
   EXPECT_LT(separate.at("parameters"), 4 * (8 * 48 + 8 * (16 + 48)));

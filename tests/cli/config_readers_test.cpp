@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::StartsWith;
 
-/// Of each base; the long label asks for more.
+/// Number for each base; the long label asks for more.
 std::size_t mutants_of_a_base() {
   const char* const given = std::getenv("KVS_CONFIG_MUTANTS");
   return given == nullptr ? 150 : static_cast<std::size_t>(std::stoul(given));
@@ -70,7 +70,7 @@ class Mutator {
     return list[below(list.size())];
   }
 
-  /// Of a list the first entries and the last alone: the others are like them.
+  /// Only the first entries and the last of a list: the others are like them.
   void list_places(const Json& value, const Json::json_pointer& place, std::vector<Json::json_pointer>& places) {
     if (value.is_object())
       for (const auto& [name, member] : value.items()) {

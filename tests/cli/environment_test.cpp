@@ -38,7 +38,7 @@ class CallersEnvironment : public CalibratePrograms {
     return words_on_texts("retain", folder_ / "model", folder_ / "tokens.jsonl",
                           {"--kept-shares", "1,0.25", "--prefix", "20", "--out", folder_ / "out/r.json"});
   }
-  /// The bytes that the command writes after `setup`; it prints JSON and nothing beside its output.
+  /// The bytes that the command writes after `setup`; it prints only JSON.
   std::map<std::string, std::string> outputs_after(const std::string& setup, const std::vector<std::string>& command) {
     std::filesystem::remove_all(folder_ / "out");
     std::filesystem::create_directory(folder_ / "out");

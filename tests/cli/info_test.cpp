@@ -64,7 +64,7 @@ TEST_F(InfoProgram, TellsRopesWavelengthsAndTheChunksThatDoNotTurnOnce) {
 
 TEST_F(InfoProgram, MemoryIsWeightsAndWhatTheWindowNeeds) {
   const Json small = info({"--window", "64"}).at("memory"), large = info({"--window", "128"}).at("memory");
-  // The tied head is packed once more beside the embedding; vectors stay f32.
+  // The tied head is packed in addition to the embedding; vectors stay f32.
   const std::size_t weights = kMatrices + 64 * 48;
   EXPECT_EQ(small.at("f32").at("weights"), 4 * weights + 4 * kVectors);
   EXPECT_EQ(small.at("bf16").at("weights"), 2 * weights + 4 * kVectors);
@@ -103,7 +103,7 @@ TEST_F(InfoProgram, AMethodThatDoesNotApplySaysWhyAndItsCommandRefusesInTheSameW
   const Json methods = info().at("methods");
   EXPECT_EQ(methods.size(), all_methods().size());
   for (const Json& row : methods) EXPECT_TRUE(row.at("applies")) << row.at("method");
-  // The same tensors as heads of 2 channels: one chunk, which 8 KV heads cannot share out.
+  // These tensors as heads of 2 channels: one chunk, which 8 KV heads cannot share.
   set("head_dim", 2);
   set("num_attention_heads", 24);
   set("num_key_value_heads", 8);

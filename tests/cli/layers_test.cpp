@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 class LayerTypes : public CalibratePrograms {
  protected:
   LayerTypes() {
-    // The same weights as half the heads with twice the channels, since blocks of nvfp4 have 16.
+    // These weights as half the heads with twice the channels, since blocks of nvfp4 have 16.
     Json model = config("model/config.json");
     model.update({{"num_attention_heads", 3}, {"num_key_value_heads", 1}, {"head_dim", 16}});
     std::ofstream(folder_ / "model/config.json") << model;
@@ -54,7 +54,7 @@ TEST_F(LayerTypes, OfAMapOfModelOptAreFoundBesideOneTypeForAll) {
   EXPECT_EQ(found.at("calibration").at("engine").at("export"), "modelopt-map");
   EXPECT_THAT(made.out, AllOf(HasSubstr("uniform (fp8)"), HasSubstr("runs in vllm-modelopt\n"),
                               HasSubstr("next: kvcalibrate export --to modelopt-map")));
-  // The bytes and the loss of both are beside each other.
+  // The bytes and the loss of both are in one line.
   const bool differ =
       allocation.at("contenders").at(0).at("parameters") != allocation.at("contenders").at(1).at("parameters");
   EXPECT_EQ(made.out.find(" B a token", made.out.find(" B a token") + 1) != std::string::npos, differ) << made.out;

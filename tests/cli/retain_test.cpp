@@ -45,7 +45,7 @@ TEST_F(RetainProgram, AConfigsChunksAreKeptByTheirDelta) {
   EXPECT_EQ(result.at("units"), 4);
   EXPECT_EQ(result.at("kept"), Json({2}));
   EXPECT_EQ(result.at("key_space"), "k_post");
-  // The same documents, model and chunks as the calibration's own last pass.
+  // Documents, model and chunks are those of the calibration's own last pass.
   EXPECT_NEAR(at(result, "best", "kv", 0) / config("f.json").at("quality").at("ppl").get<double>(), 1, 1e-6);
 }
 

@@ -105,7 +105,7 @@ TEST_F(StoreProgram, OneScaleForALayerIsAVectorOfOne) {
 }
 
 TEST_F(StoreProgram, TheRuleOfLeastDivergenceGivesTheScales) {
-  // The same weights as half the heads with twice the channels, since blocks of nvfp4 have 16.
+  // These weights as half the heads with twice the channels, since blocks of nvfp4 have 16.
   Json model = config("model/config.json");
   model.update({{"num_attention_heads", 3}, {"num_key_value_heads", 1}, {"head_dim", 16}});
   std::ofstream(folder_ / "model/config.json") << model;

@@ -203,7 +203,7 @@ TEST(CompareCalibrated, LayersWithoutAWindowHaveTheirShareOfShorterDocuments) {
   model.layer.assign(2, {.attention = {.query_heads = 1, .kv_heads = 1, .head_dim = 2}, .feed_forward = {}});
   EXPECT_EQ(calibration_budget(model, 0.3, 40, 20), 0.3);
   model.layer[0].attention.window = 10;
-  // Of 40 tokens 50 are held, 10 of them in the window: 30 leave the other layer half. Of 20 that is 20 of 30.
+  // 50 of 40 tokens are held, 10 of them in the window: 30 leave the other layer half. For 20 tokens that is 20 of 30.
   EXPECT_DOUBLE_EQ(calibration_budget(model, 0.6, 40, 20), 2.0 / 3);
   EXPECT_LT(calibration_budget(model, 0.1, 40, 20), 1.0 / 3);  // less than the window alone
 }

@@ -371,7 +371,7 @@ TEST(ParetoChart, TellsAPointAndNamesTheFront) {
   EXPECT_THAT(draw::page_drawings(chart, "plot").html(),
               HasSubstr("lagkv: 25\u00A0% of the bytes, a &lt;little&gt; more"));
   const auto words = drawn(chart);
-  EXPECT_EQ(std::ranges::count(words, "lagkv"), 2);  // in the legend, and beside its point
+  EXPECT_EQ(std::ranges::count(words, "lagkv"), 2);  // in the legend, and at its point
   EXPECT_THAT(words, Contains("KL divergence from the full cache, nats a token"));
 }
 

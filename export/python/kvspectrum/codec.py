@@ -60,7 +60,7 @@ class Content(_Struct):
 
 
 def library_path():
-    """KVSPECTRUM_LIBRARY (the file, or its folder); the library beside this package; where `cmake --install` puts it.
+    """KVSPECTRUM_LIBRARY (the file, or its folder); the library next to this package; where `cmake --install` puts it.
     @raises OSError where it is in none of these"""
     given = os.environ.get("KVSPECTRUM_LIBRARY")
     if given:
@@ -77,7 +77,7 @@ def library_path():
     found = ctypes.util.find_library("kvspectrum_codec")
     if found:
         return found
-    raise OSError(f"{_FILE}: found nothing beside {here} and in the folders of libraries, expected it where "
+    raise OSError(f"{_FILE}: found nothing next to {here} and in the folders of libraries, expected it where "
                   "`cmake --install` puts it, or its path in KVSPECTRUM_LIBRARY")
 
 

@@ -9,7 +9,7 @@ SLAB = 512  # tokens that are encoded at once
 
 
 def read_coder(path, layer, by_head, codec=None):
-    """The coder of a layer from the file beside a transform config.
+    """The coder of a layer from the tensor file of a transform config.
     @param codec  the config as a kvspectrum.codec.Codec, which encodes states on the CPU; None: torch does"""
     with safe_open(path, "pt") as file:
         books = file.get_tensor("books")

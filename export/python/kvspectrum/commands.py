@@ -86,7 +86,7 @@ def compare(model: AnyPath, text: Option = None, *, budgets: Option = None, meth
     @param window            tokens of a document; None: 1,024
     @param documents         the most documents; None: all
     @param time              time limit: "30s", "60m", "2h"
-    @param out               the JSON file; the figure goes beside it"""
+    @param out               the JSON file; the figure is written next to it"""
     return _run(Comparison, ("kvcalibrate", "compare"), {
         "model": model, "text": text, "budgets": budgets, "methods": methods, "types": types,
         "calibration_text": calibration_text, "engine": engine, "window": window, "documents": documents, "time": time,

@@ -132,7 +132,7 @@ class Comparison(Result):
 
 @dataclass(frozen=True)
 class CacheLoss:
-    """What a cache costs, beside the full cache on the same documents."""
+    """The loss of a cache relative to the full cache on the same documents."""
 
     bytes_ratio: float
     tokens_scored: int

@@ -99,7 +99,7 @@ class Config:
         return parameters.count("prefix", 1) if whole else 0
 
     def factors(self):
-        """The file beside an elitekv or triattention config, or None."""
+        """The tensor file of an elitekv or triattention config, or None."""
         return self.path.parent / self.files[0]["path"] if self.files else None
 
     def size(self, name, layer):

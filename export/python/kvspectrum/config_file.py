@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A file beside a config that belongs to it."""
+    """A file that belongs to a config and is in its folder."""
 
     path: str  # relative to the config's folder
     sha256: str

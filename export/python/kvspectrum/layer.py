@@ -19,7 +19,7 @@ class Setting:
     module: torch.nn.Module  # the attention
     rotation: Rotation
     prefix: int = 0  # tokens that are compressed once, at their end; 0: none
-    factors: Path | None = None  # the file beside an elitekv or triattention config
+    factors: Path | None = None  # the tensor file of an elitekv or triattention config
     index: int = 0  # of the layer
     stores: Stores | None = None  # the storage types; None: states stay as the model computes them
     codec: object = None  # a transform config as a kvspectrum.codec.Codec, where there is such a library

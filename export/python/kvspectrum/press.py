@@ -27,7 +27,7 @@ def _streaming(parameters, tokens):
     return {"n_sink": parameters.count("sinks")}, parameters.count("cache_size", 1) - 1  # and the next token
 
 
-# Of a method's parameters and a prompt's tokens: the press, its own settings and the tokens that it leaves.
+# From a method's parameters and a prompt's tokens: the press, its own settings and the tokens that it leaves.
 PRESSES = {
     "snapkv": ("SnapKVPress", _snapkv),
     "l2norm": ("KnormPress", _l2norm),

@@ -43,7 +43,7 @@ class Result:
     @classmethod
     def read(cls: type[AnyResult], path: str | os.PathLike[str], text: str = "",
              folder: tempfile.TemporaryDirectory[str] | None = None) -> AnyResult:
-        """The result in a JSON file of the programs, with the figures beside it.
+        """The result in a JSON file of the programs, with the figures next to it.
         @raises ValueError if the file is not such a result"""
         file = Path(path)
         try:

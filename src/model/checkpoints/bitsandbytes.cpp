@@ -67,7 +67,7 @@ class BlockMatrix final : public StoredMatrix {
   Parts parts_;
 };
 
-/// The object that bitsandbytes stores as bytes beside a 4-bit weight.
+/// The object that bitsandbytes stores as bytes for a 4-bit weight.
 class FourBitReader {
  public:
   FourBitReader(const TensorArchive& archive, const StoredTensor& weight, const StoredTensor& state)

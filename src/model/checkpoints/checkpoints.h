@@ -16,7 +16,7 @@ namespace kvs::inline model {
 // The rows of the table in checkpoints.cpp.
 extern const CheckpointFormat kAwq, kBitsAndBytes, kCompressedTensors, kFp8, kGptq, kModelOpt, kMxfp4;
 
-/// Reads quantization_config of config.json, or else hf_quant_config.json beside it; nullptr: the weights are not
+/// Reads quantization_config of config.json, or else hf_quant_config.json next to it; nullptr: the weights are not
 /// quantised. Says in `notes` what is not computed.
 /// @param folder  of config.json
 /// @throws Error kUnsupported with the method, kInput with the JSON pointer.

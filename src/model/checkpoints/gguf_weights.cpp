@@ -25,7 +25,7 @@ class ScaledBlocks final : public StoredMatrix {
   ScaleGrid scales_;
 };
 
-/// The scale beside a router is the gain of the router's input (Gemma 4).
+/// The scale of a router is the gain of the router's input (Gemma 4).
 constexpr std::string_view kRouter = ".ffn_gate_inp";
 
 class GgufWeights final : public QuantizedWeights {

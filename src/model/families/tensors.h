@@ -48,7 +48,7 @@ inline constexpr TensorSpec k_norm(TensorAxis rows) {
 /// The second norm of a block pair: Llama's name of the feed-forward block's input norm.
 inline constexpr TensorSpec kMiddleNorm{kFeedForwardNorm, "model.layers.{}.post_attention_layernorm", "blk.{}.ffn_norm",
                                         kModel, kNone};
-/// The same norm by its name in GGUF files of some families.
+/// That norm, by its name in GGUF files of some families.
 inline constexpr TensorSpec kPostAttentionNorm{kFeedForwardNorm, "model.layers.{}.post_attention_layernorm",
                                                "blk.{}.post_attention_norm", kModel, kNone};
 inline constexpr TensorSpec kAfterAttention{kAttentionOutputNorm, "model.layers.{}.post_attention_layernorm",

@@ -17,7 +17,7 @@ class LagkvLayer(CalibratedLayer):
     first `lag` of them are scored against the next ones, and the ⌊ratio · lag⌋ best stay in each KV head; base grows by
     as many. prefill=whole: the same, as often as it goes, at the prefix's end.
     variant=local: scored against themselves; l2: by −‖k‖₂, all but layers 0 and 1. The values' score counts
-    `value_weight` beside the keys'. Source: LagKV, section 3."""
+    `value_weight`, relative to the keys'. Source: LagKV, section 3."""
 
     def __init__(self, parameters, setting):
         self.sinks = parameters.count("sinks")

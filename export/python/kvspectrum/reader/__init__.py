@@ -26,7 +26,7 @@ def _check_files(document, path):
 
 
 def read_config(path):
-    """The document of the file at `path`, with the files beside it checked.
+    """The document of the file at `path`, after a check of its files.
     @raises ConfigError for what `kvcalibrate validate` refuses"""
     path = Path(path)
     try:

@@ -12,7 +12,7 @@ _NUMBER_LISTS = {"kept", "kept_v", "skip_layers", "type_skip_layers"}
 _SCALES = ("scale_k", "scale_v")
 _SHARED = {"layers", "prefix", "prefill"}  # no lists by layer
 
-# Of a type: the block that head_dim is a multiple of, and the sides whose rotation needs a power of two.
+# For each type: the block that head_dim is a multiple of, and the sides whose rotation needs a power of two.
 _GGML = {name: (32, "") for name in ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")}
 _TYPES = _GGML | {
     "nvfp4": (16, ""),

@@ -33,7 +33,7 @@ def _fits(node, value):
     return True
 
 
-# Of each keyword: whether a value that it is for has what it asks, and the words that say so.
+# For each keyword: a check of a value, and the words for an error.
 _NUMBERS = {
     "minimum": (lambda value, limit: value >= limit, "at least"),
     "maximum": (lambda value, limit: value <= limit, "at most"),

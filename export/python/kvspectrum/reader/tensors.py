@@ -1,4 +1,4 @@
-"""The tensors of the file beside a config: their shapes and that their values are finite."""
+"""Checks the tensors of a config's file: their shapes, and that their values are finite."""
 
 import array
 import math
