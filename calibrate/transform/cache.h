@@ -36,7 +36,7 @@ struct TransformLayer {
   double outliers = 0;  // share of coded tokens kept in full; each token beyond it doubles the threshold: kMoreOutliers
   std::vector<float> books;  // [bits 0 … 8][state]: codecs/trellis.h; the same for all layers
   std::size_t sinks = 0;     // number of first tokens kept in full
-  std::size_t recent = 0;    // number of tokens coded together, once twice as many wait in q8_0
+  std::size_t recent = 0;    // number of tokens coded at once, as soon as twice as many wait in q8_0
 
   std::size_t values() const noexcept { return mean.size(); }
 };

@@ -70,8 +70,8 @@ void add_transform_options(OptionTable& table) {
       .value("sinks", "N", "first tokens that are not coded", std::to_string(kTransformSinks))
       .from(0)
       .value("recent", "N",
-             "tokens that are coded together, once twice as many wait in q8_0; 0: code each token at once (default: "
-             "1/32 of --length, at most 16)")
+             "number of tokens that are coded at once, as soon as 2 N tokens wait in q8_0; 0: code each token at once "
+             "(default: 1/32 of --length, at most 16)")
       .from(0)
       .value("rows", "layer|head",
              "layer: code a whole token together; head: code each head's keys by channel and its values, which "

@@ -22,7 +22,7 @@ OptionTable overlay_options() {
   OptionTable table(
       "kvcalibrate overlay (apply | undo) --model DIR [--overlay DIR] [options]",
       "Puts the files of `kvcalibrate export --overlay` (--to vllm-fp8 or modelopt-map) into a model's folder, or "
-      "removes them. The files that apply replaces stay in the folder, and undo restores them. Another checkpoint than "
+      "removes them. The files that apply replaces stay in the folder, and undo restores them. A checkpoint other than "
       "the overlay's is refused.",
       {"kvcalibrate overlay apply --overlay scales/ --model llama/", "kvcalibrate overlay undo --model llama/"});
   table.positional("ACTION", "apply or undo")

@@ -35,9 +35,9 @@ void check_engine_types(const Options& options) {
 OptionTable type_options() {
   OptionTable table(
       "kvcalibrate store --model PATH --text PATH --out FILE [options]",
-      "Measures the scales of an fp8 or nvfp4 cache for each layer's keys after RoPE and for its values, and which "
-      "rule for them loses least. With --budget: chooses storage types for a byte budget, llama.cpp's for keys and for "
-      "values or those of --engine, and with --per-layer-rounds those of each layer.",
+      "Measures the scales of an fp8 or nvfp4 cache by layer, for keys after RoPE and for values. Tries several rules "
+      "and keeps the one that loses least. With --budget: chooses storage types for a byte budget, those of llama.cpp "
+      "or of --engine. With --per-layer-rounds: chooses them for each layer.",
       {"kvcalibrate store --model SmolLM2.gguf --text book.txt --documents 8 --out fp8.json",
        "kvcalibrate store --model llama/ --text book.txt --types fp8/nvfp4 --scale ema --per head --out mixed.json",
        "kvcalibrate store --model SmolLM2.gguf --text book.txt --budget 40% --per-layer-rounds 1 --out q.json",
@@ -46,19 +46,20 @@ OptionTable type_options() {
   table.value("out", "FILE", "the config to write")
       .required()
       .value("types", "fp8|nvfp4|fp8/nvfp4|nvfp4/fp8", "storage type of keys and values, or of each", "fp8")
-      .value("scale", "best|max|p99.99|p99.9|ema",
-             "magnitude that the largest number of the type stands for: the largest in all documents (max), a quantile "
-             "of all, a moving average of each document's largest (ema), or the one of these whose cache diverges "
-             "least from the full cache on the documents (best: two passes for each)",
-             "best")
+      .value(
+          "scale", "best|max|p99.99|p99.9|ema",
+          "magnitude at which the type saturates: the largest of all documents (max), a quantile, a moving average of "
+          "each document's largest (ema), or the rule of these whose cache diverges least from the full cache (best: "
+          "two passes for each rule)",
+          "best")
       .formerly("fp8-scale")
       .value("per", "layer|head|pair",
              "one scale for the keys of a layer and one for its values, one of each per KV head, or one for both",
              "layer")
-      .value("engine", "NAME",
-             "with --budget: only types that this engine executes, and other types in some layers only as it takes "
-             "them: " +
-                 listed(engine_names()));
+      .value(
+          "engine", "NAME",
+          "with --budget: only types that this engine executes, different by layer only where the engine allows it: " +
+              listed(engine_names()));
   add_budget_options(table, "full");
   add_model_run_options(table, true);
   table.check([](const Options& options) {

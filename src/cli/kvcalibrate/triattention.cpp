@@ -23,8 +23,8 @@ namespace {
 OptionTable triattention_options_table() {
   OptionTable table(
       "kvcalibrate triattention --model PATH --text PATH --set cache_size=N --out FILE [options]",
-      "Averages the queries of a text before RoPE, by layer and head, and writes the config of a cache "
-      "that drops the tokens that such queries would read least.\n\n" +
+      "Averages the queries of a text before RoPE, by layer and head. The config is that of a cache that drops the "
+      "tokens that such queries would read least.\n\n" +
           method_help(kTriattentionMethod),
       {"kvcalibrate triattention --model SmolLM2.gguf --text book.txt --documents 16 --set cache_size=256 "
        "--set interval=32 --out tri.json"});
