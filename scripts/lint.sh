@@ -63,7 +63,7 @@ check_shell() {
 }
 
 check_docs() {
-  scripts/lint/docs.py || return 1
+  scripts/lint/docs.py && scripts/lint/pareto.py --check || return 1
   [ -f build/site/tools/ready ] || { echo "docs: without the site, whose tools scripts/site.sh installs"; return 0; }
   [ -x "${KVS_PROGRAMS:-build/cpu/bin}/kvcalibrate" ] || { echo "docs: without the site and its programs"; return 0; }
   scripts/site.sh
