@@ -59,7 +59,7 @@ def states(tokens, seed=0):
 
 
 def check_codes(config, by_head):
-    """Of 200 tokens the cache's coder and the library have the same codes, up to ties and rounding."""
+    """The cache's coder and the library have the same codes of 200 tokens, up to ties and rounding."""
     k, v = states(200)
     with Codec(config) as codec:
         layout = codec.layout(1)

@@ -146,7 +146,7 @@ MISTRAL_V0_2 = (
 
 
 def mistral_v3(before, after, assistant):
-    """Of Mistral 7B v0.3 and Nemo, without tools: the system message comes before the last user's."""
+    """Mistral 7B v0.3 and Nemo, without tools: the system message comes before the last user's."""
     return (
         r"""{%- if messages[0]["role"] == "system" %}
     {%- set system_message = messages[0]["content"] %}

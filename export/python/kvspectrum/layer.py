@@ -122,7 +122,7 @@ class CalibratedLayer:
         return self.add(self.rotation(states.k, states.first), states.v)
 
     def keep(self, first, count, kept):
-        """Of rows first … first + count − 1 only `kept` [kv_head, number] stay, counted from `first`."""
+        """Keeps `kept` [kv_head, number], counted from `first`, of the rows first … first + count − 1."""
         rows = (first + kept)[None, :, :, None]
         self.keys, self.values = (
             torch.cat([x[..., :first, :], x.take_along_dim(rows, -2), x[..., first + count:, :]], -2)
@@ -138,7 +138,7 @@ def joined(rows, new):
 
 
 def attention(q, k, v, scale, window=0):
-    """Of queries that are the last of the keys' tokens.
+    """Attention of queries that are the last of the keys' tokens.
     @param window  the last keys that a query reads, its own included; 0: all"""
     queries, keys = q.shape[-2], k.shape[-2]
     mask, limited = None, 0 < window < keys

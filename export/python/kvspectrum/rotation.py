@@ -45,7 +45,7 @@ class Rotation:
 
 
 class NoRotation:
-    """Of layers that do not rotate."""
+    """Layers that do not rotate."""
 
     chunks, factor = 0, 1.0
     frequencies = torch.empty(0)

@@ -2,7 +2,7 @@ from kvspectrum.slots import SlotLayer
 
 
 class DroppingLayer(SlotLayer):
-    """Of the slots after the sinks, a compression keeps the last ⌊gamma · N⌋: the baseline of FreqKV."""
+    """A compression keeps the sinks and the last ⌊gamma · N⌋ of the slots after them: the baseline of FreqKV."""
 
     no_press = "no press acts each time that a cache is full"
 

@@ -44,7 +44,7 @@ class Spectrum:
 
 
 class FaedkvLayer(CalibratedLayer):
-    """Of a prefix the first `sinks` and the last `recent` tokens stay rows; those between them become the chunks `kept`
+    """The first `sinks` and the last `recent` tokens of a prefix stay rows; those between them become the chunks `kept`
     of the `chunks` of their half spectrum, of keys after RoPE or (key_space=k_pre) before it, and `kept_v` (absent: as
     `kept`) of values. Later tokens are rows (age=off), or push the oldest recent one into the spectrum (age=on):
     exactly, a full grid being rebuilt with twice the samples (update=corrected), or laid on an older token as the

@@ -61,7 +61,7 @@ class FreqkvLayer(SlotLayer):
         super().add(self.shrunk(keys), self.shrunk(values))
 
     def shrunk(self, x):
-        """Of all rows but the last `recent`."""
+        """Compresses all rows but the last `recent`."""
         count, kept = x.shape[-2] - self.recent, self.kept - self.recent
         first = count - kept if self.high_band else 0
         scale = math.sqrt(kept / count) if self.rescale else 1

@@ -4,7 +4,7 @@ from kvspectrum.layer import CalibratedLayer, best_tokens
 
 
 class L2normLayer(CalibratedLayer):
-    """Of a prefix of P tokens, the ⌊ratio · P⌋ of each KV head whose keys are shortest stay, in all layers but
+    """The ⌊ratio · P⌋ tokens of a prefix of P whose keys are shortest stay in each KV head, in all layers but
     `skip_layers`; what comes later is all kept. Lengths are those before RoPE. Source: Devoto et
     al. (2024), arXiv:2406.11430."""
 

@@ -4,7 +4,7 @@ from kvspectrum.layer import CalibratedLayer, attention_with_mass, best_tokens
 
 
 class SnapkvLayer(CalibratedLayer):
-    """Of a prefix the last `window` tokens stay, and of those before them, in each KV head, the cache_size − window
+    """The last `window` tokens of a prefix stay, and of those before them, in each KV head, the cache_size − window
     with the most attention from the window's queries: softmax weights over all that a query sees, summed over the
     window and the query heads that read the KV head, after pooling over `kernel` neighbours. What comes later is all
     kept. Source: Li et al. (2024), SnapKV, arXiv:2404.14469, section 4."""
