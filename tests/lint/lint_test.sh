@@ -43,6 +43,7 @@ plant shell .ci/run SC2086 'cd $1'
 plant docs README.md 'no such file' '[page](docs/none.md)'
 plant docs docs/gpu.md 'no such heading' '[part](rope.md#none)'
 plant docs docs/rope.md 'no such file' 'See src/model/none.cpp.'
+plant docs figures/pareto.svg 'another figure' '<!-- -->'
 plant docs CONTRIBUTING.md '[0-9]+ columns wide' "$(printf 'word %.0s' {1..25})"
 plant commands README.md frobnicate '\n    kvspectrum capture --model x --frobnicate'
 continued='```sh\ntype=f64\nkvcalibrate eval --model x \\\n  --dtype $type\n```'

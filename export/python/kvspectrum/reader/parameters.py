@@ -188,7 +188,7 @@ _METHODS = {"dropping": _slots, "freqkv": _slots, "streaming": _streaming, "h2o"
 
 
 def check_parameters(document, where):
-    """Checks the parameters of a document that follows the schema, with a method that `kvcalibrate eval --method` takes."""
+    """Checks the parameters of a document that follows the schema, with a method that `eval --method` takes."""
     _Reader(document, where).check()
 
 
