@@ -1,6 +1,7 @@
 #include "model/tensor_shape.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/error.h"
@@ -19,103 +20,164 @@ std::string place_of(const TensorArchive& archive, const StoredTensor& tensor) {
   return archive.file_of(tensor).string() + ": tensor " + printable(tensor.name, 120);
 }
 
-Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format) {
-  const AttentionConfig& attention = config.layer[layer].attention;
-  const FeedForwardConfig& block = config.layer[layer].feed_forward;
-  const RecurrenceConfig& mixer = config.layer[layer].recurrence;
-  const bool hf = format == ModelFormat::kHuggingFace;
+namespace {
+
+using MaybeExtent = std::optional<Extent>;
+
+/// These return the extent of an axis that the named part of a model determines; nothing for other axes.
+/// @param hf  false: the keys are those of GGUF
+MaybeExtent attention_extent(TensorAxis axis, const AttentionConfig& attention, bool hf) {
   const auto product = [&](std::string_view key, std::size_t heads) {
-    return std::string(key) + " " + std::to_string(heads) + " x head size " + std::to_string(attention.head_dim);
+    return Extent{heads * attention.head_dim, std::string(key) + " " + std::to_string(heads) + " x head size " +
+                                                  std::to_string(attention.head_dim)};
   };
+  const char* const queries = hf ? "num_attention_heads" : "attention.head_count";
+  const char* const keys = hf ? "num_key_value_heads" : "attention.head_count_kv";
+  switch (axis) {
+    case TensorAxis::kQueryRows:
+      return product(queries, attention.query_heads);
+    case TensorAxis::kKeyRows:
+      return product(keys, attention.kv_heads);
+    case TensorAxis::kHeadDim:
+      return Extent{attention.head_dim, hf ? "head_dim" : "attention.key_length"};
+    case TensorAxis::kQueryHeads:
+      return Extent{attention.query_heads, queries};
+    case TensorAxis::kKvHeads:
+      return Extent{attention.kv_heads, keys};
+    default:
+      return std::nullopt;
+  }
+}
+
+MaybeExtent latent_extent(TensorAxis axis, const AttentionConfig& attention, bool hf) {
+  const std::size_t heads = attention.query_heads;
+  switch (axis) {
+    case TensorAxis::kQueryLatentRank:
+      return Extent{attention.latent.query_rank, hf ? "q_lora_rank" : "attention.q_lora_rank"};
+    case TensorAxis::kLatentRank:
+      return Extent{attention.latent.rank, hf ? "kv_lora_rank" : "attention.kv_lora_rank"};
+    case TensorAxis::kSharedKey:
+      return Extent{attention.shared_key_dim(), hf ? "qk_rope_head_dim" : "rope.dimension_count"};
+    case TensorAxis::kPlainDim:
+      return Extent{attention.latent.plain_dim, "channels of a head that do not rotate"};
+    case TensorAxis::kPlainQueryRows:
+      return Extent{heads * attention.latent.plain_dim, "heads x channels of a head that do not rotate"};
+    case TensorAxis::kRotatedQueryRows:
+      return Extent{heads * attention.shared_key_dim(), "heads x channels of a head that rotate"};
+    case TensorAxis::kLatentRows:
+      return Extent{heads * attention.latent.rank, "heads x channels of the latent"};
+    case TensorAxis::kLatentValueRows:
+      return Extent{heads * attention.latent.value_dim, "heads x channels of a head's values"};
+    default:
+      return std::nullopt;
+  }
+}
+
+MaybeExtent index_extent(TensorAxis axis, const TokenIndexConfig& index, bool hf) {
+  switch (axis) {
+    case TensorAxis::kIndexRows:
+      return Extent{index.heads * index.dim, "index_n_heads x index_head_dim"};
+    case TensorAxis::kIndexDim:
+      return Extent{index.dim, hf ? "index_head_dim" : "attention.indexer.key_length"};
+    case TensorAxis::kIndexHeads:
+      return Extent{index.heads, hf ? "index_n_heads" : "attention.indexer.head_count"};
+    default:
+      return std::nullopt;
+  }
+}
+
+MaybeExtent feed_forward_extent(TensorAxis axis, const FeedForwardConfig& block, std::size_t d_model, bool hf) {
+  const ExpertsConfig& experts = block.experts;
+  switch (axis) {
+    case TensorAxis::kFeedForward:
+      return Extent{block.d_ff, hf ? "intermediate_size" : "feed_forward_length"};
+    case TensorAxis::kExperts:
+      return Extent{experts.count, hf ? "number of experts" : "expert_count"};
+    case TensorAxis::kExpertWidth:
+      return Extent{experts.d_ff, hf ? "width of an expert" : "expert_feed_forward_length"};
+    case TensorAxis::kSharedWidth:
+      return Extent{experts.shared_d_ff, hf ? "width of the shared expert" : "expert_shared_feed_forward_length"};
+    case TensorAxis::kLatent:
+      return Extent{experts.latent, "moe_latent_size"};
+    case TensorAxis::kExpertModel:
+      return Extent{experts.channels(d_model), "channels of an expert's input"};
+    default:
+      return std::nullopt;
+  }
+}
+
+MaybeExtent mixer_extent(TensorAxis axis, const RecurrenceConfig& mixer) {
+  switch (axis) {
+    case TensorAxis::kMixerKeyRows:
+      return Extent{mixer.key_rows(), "key heads x key head size of the recurrent block"};
+    case TensorAxis::kMixerValueRows:
+      return Extent{mixer.value_rows(), "value heads x value head size of the recurrent block"};
+    case TensorAxis::kMixerKeyHeads:
+      return Extent{mixer.key_heads, "key heads of the recurrent block"};
+    case TensorAxis::kMixerHeads:
+      return Extent{mixer.value_heads, "value heads of the recurrent block"};
+    case TensorAxis::kMixerChannels:
+      return Extent{mixer.channels(), "channels of the convolution"};
+    case TensorAxis::kMixerKernel:
+      return Extent{mixer.kernel, "taps of the convolution"};
+    case TensorAxis::kMixerHeadDim:
+      return Extent{mixer.value_head_dim, "value head size of the recurrent block"};
+    default:
+      return std::nullopt;
+  }
+}
+
+MaybeExtent stream_extent(TensorAxis axis, const ModelConfig& config, bool hf) {
+  const std::size_t count = config.streams.count, inputs = config.layer_inputs;
+  switch (axis) {
+    case TensorAxis::kLayerInput:
+      return Extent{inputs, "hidden_size_per_layer_input"};
+    case TensorAxis::kLayerInputs:
+      return Extent{inputs * config.layers(), "hidden_size_per_layer_input x num_hidden_layers"};
+    case TensorAxis::kInputVocabulary:
+      return Extent{config.layer_input_vocabulary, "vocab_size_per_layer_input"};
+    case TensorAxis::kStreams:
+      return Extent{count, "altup_num_inputs"};
+    case TensorAxis::kStreamPairs:
+      return Extent{count * count, "altup_num_inputs x altup_num_inputs"};
+    case TensorAxis::kOtherStreams:
+      return Extent{count - 1, hf ? "altup_num_inputs - 1" : "altup.num_inputs - 1"};
+    case TensorAxis::kOtherStreamRows:
+      return Extent{(count - 1) * config.d_model, "other streams x channels of the model"};
+    case TensorAxis::kLaurel:
+      return Extent{config.laurel_rank, "laurel_rank"};
+    default:
+      return std::nullopt;
+  }
+}
+
+MaybeExtent model_extent(TensorAxis axis, const ModelConfig& config, bool hf) {
   switch (axis) {
     case TensorAxis::kVocabulary:
-      return {config.vocabulary, hf ? "vocab_size" : "rows of token_embd"};
+      return Extent{config.vocabulary, hf ? "vocab_size" : "rows of token_embd"};
     case TensorAxis::kModel:
-      return {config.d_model, hf ? "hidden_size" : "embedding_length"};
-    case TensorAxis::kQueryRows:
-      return {attention.query_heads * attention.head_dim,
-              product(hf ? "num_attention_heads" : "attention.head_count", attention.query_heads)};
-    case TensorAxis::kKeyRows:
-      return {attention.kv_heads * attention.head_dim,
-              product(hf ? "num_key_value_heads" : "attention.head_count_kv", attention.kv_heads)};
-    case TensorAxis::kFeedForward:
-      return {block.d_ff, hf ? "intermediate_size" : "feed_forward_length"};
+      return Extent{config.d_model, hf ? "hidden_size" : "embedding_length"};
     case TensorAxis::kChunks:
-      return {config.chunks(), "rotated channels / 2"};
-    case TensorAxis::kHeadDim:
-      return {attention.head_dim, hf ? "head_dim" : "attention.key_length"};
-    case TensorAxis::kQueryHeads:
-      return {attention.query_heads, hf ? "num_attention_heads" : "attention.head_count"};
-    case TensorAxis::kKvHeads:
-      return {attention.kv_heads, hf ? "num_key_value_heads" : "attention.head_count_kv"};
+      return Extent{config.chunks(), "rotated channels / 2"};
     case TensorAxis::kOne:
-      return {1, "one"};
-    case TensorAxis::kQueryLatentRank:
-      return {attention.latent.query_rank, hf ? "q_lora_rank" : "attention.q_lora_rank"};
-    case TensorAxis::kLatentRank:
-      return {attention.latent.rank, hf ? "kv_lora_rank" : "attention.kv_lora_rank"};
-    case TensorAxis::kSharedKey:
-      return {attention.shared_key_dim(), hf ? "qk_rope_head_dim" : "rope.dimension_count"};
-    case TensorAxis::kPlainQueryRows:
-      return {attention.query_heads * attention.latent.plain_dim, "heads x channels of a head that do not rotate"};
-    case TensorAxis::kRotatedQueryRows:
-      return {attention.query_heads * attention.shared_key_dim(), "heads x channels of a head that rotate"};
-    case TensorAxis::kIndexRows:
-      return {attention.latent.index.heads * attention.latent.index.dim, "index_n_heads x index_head_dim"};
-    case TensorAxis::kIndexDim:
-      return {attention.latent.index.dim, hf ? "index_head_dim" : "attention.indexer.key_length"};
-    case TensorAxis::kIndexHeads:
-      return {attention.latent.index.heads, hf ? "index_n_heads" : "attention.indexer.head_count"};
-    case TensorAxis::kPlainDim:
-      return {attention.latent.plain_dim, "channels of a head that do not rotate"};
-    case TensorAxis::kLatentRows:
-      return {attention.query_heads * attention.latent.rank, "heads x channels of the latent"};
-    case TensorAxis::kLatentValueRows:
-      return {attention.query_heads * attention.latent.value_dim, "heads x channels of a head's values"};
-    case TensorAxis::kExperts:
-      return {block.experts.count, hf ? "number of experts" : "expert_count"};
-    case TensorAxis::kExpertWidth:
-      return {block.experts.d_ff, hf ? "width of an expert" : "expert_feed_forward_length"};
-    case TensorAxis::kSharedWidth:
-      return {block.experts.shared_d_ff, hf ? "width of the shared expert" : "expert_shared_feed_forward_length"};
-    case TensorAxis::kLatent:
-      return {block.experts.latent, "moe_latent_size"};
-    case TensorAxis::kExpertModel:
-      return {block.experts.channels(config.d_model), "channels of an expert's input"};
-    case TensorAxis::kMixerKeyRows:
-      return {mixer.key_rows(), "key heads x key head size of the recurrent block"};
-    case TensorAxis::kMixerValueRows:
-      return {mixer.value_rows(), "value heads x value head size of the recurrent block"};
-    case TensorAxis::kMixerKeyHeads:
-      return {mixer.key_heads, "key heads of the recurrent block"};
-    case TensorAxis::kMixerHeads:
-      return {mixer.value_heads, "value heads of the recurrent block"};
-    case TensorAxis::kMixerChannels:
-      return {mixer.channels(), "channels of the convolution"};
-    case TensorAxis::kMixerKernel:
-      return {mixer.kernel, "taps of the convolution"};
-    case TensorAxis::kMixerHeadDim:
-      return {mixer.value_head_dim, "value head size of the recurrent block"};
-    case TensorAxis::kLayerInput:
-      return {config.layer_inputs, "hidden_size_per_layer_input"};
-    case TensorAxis::kLayerInputs:
-      return {config.layer_inputs * config.layers(), "hidden_size_per_layer_input x num_hidden_layers"};
-    case TensorAxis::kInputVocabulary:
-      return {config.layer_input_vocabulary, "vocab_size_per_layer_input"};
-    case TensorAxis::kStreams:
-      return {config.streams.count, "altup_num_inputs"};
-    case TensorAxis::kStreamPairs:
-      return {config.streams.count * config.streams.count, "altup_num_inputs x altup_num_inputs"};
-    case TensorAxis::kOtherStreams:
-      return {config.streams.count - 1, hf ? "altup_num_inputs - 1" : "altup.num_inputs - 1"};
-    case TensorAxis::kOtherStreamRows:
-      return {(config.streams.count - 1) * config.d_model, "other streams x channels of the model"};
-    case TensorAxis::kLaurel:
-      return {config.laurel_rank, "laurel_rank"};
-    case TensorAxis::kNone:
-      break;
+      return Extent{1, "one"};
+    default:
+      return std::nullopt;
   }
-  return {0, ""};
+}
+
+}  // namespace
+
+Extent extent_of(TensorAxis axis, const ModelConfig& config, std::size_t layer, ModelFormat format) {
+  const LayerConfig& of_layer = config.layer[layer];
+  const bool hf = format == ModelFormat::kHuggingFace;
+  if (const MaybeExtent found = model_extent(axis, config, hf)) return *found;
+  if (const MaybeExtent found = attention_extent(axis, of_layer.attention, hf)) return *found;
+  if (const MaybeExtent found = feed_forward_extent(axis, of_layer.feed_forward, config.d_model, hf)) return *found;
+  if (const MaybeExtent found = mixer_extent(axis, of_layer.recurrence)) return *found;
+  if (const MaybeExtent found = latent_extent(axis, of_layer.attention, hf)) return *found;
+  if (const MaybeExtent found = index_extent(axis, of_layer.attention.latent.index, hf)) return *found;
+  return stream_extent(axis, config, hf).value_or(Extent{0, ""});
 }
 
 bool is_transposed(std::span<const std::uint64_t> shape, std::span<const TensorSpec> parts, const ModelConfig& config,
