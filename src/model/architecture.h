@@ -303,7 +303,7 @@ struct LayerRules {
   void (*read_gguf_sizes)(const GgufKeys& keys, ModelConfig& config) = nullptr;
 };
 
-/// A supported family of models. Each is defined in a file of src/model/families; architectures.cpp lists all.
+/// A supported family of models. Each is defined in a file of src/model/families; families.h lists all.
 struct Architecture {
   std::string_view name;           // in configs and captures
   std::string_view hf_class;       // config.json: architectures[0]

@@ -8,15 +8,9 @@ namespace kvs::inline model {
 
 namespace {
 
-constexpr std::array kArchitectures{
-    &kLlama,        &kMistral,     &kQwen2,     &kQwen3,     &kGemma2,           &kGemma3,     &kGemma3n,
-    &kGemma4,       &kLlama4,      &kPhi3,      &kOlmo2,     &kGptNeox,          &kCohere2,    &kErnie45,
-    &kErnie45Moe,   &kExaone4,     &kGlm4,      &kGlm4Moe,   &kGptOss,           &kGranite,    &kGraniteMoe,
-    &kHunyuanDense, &kHunyuanMoe,  &kInternLm2, &kInternLm3, &kMiniMaxM2,        &kMinistral3, &kMixtral,
-    &kOlmo3,        &kOlmoe,       &kPhi,       &kQwen2Moe,  &kQwen3Moe,         &kQwen3Vl,    &kQwen3VlMoe,
-    &kQwen3Next,    &kQwen35,      &kQwen35Moe, &kFalconH1,  &kGraniteMoeHybrid, &kLfm2,       &kLfm2Moe,
-    &kNemotronH,    &kSeedOss,     &kSmolLm3,   &kStableLm,  &kStarcoder2,       &kDeepseekV2, &kDeepseekV3,
-    &kDeepseekV32,  &kGlm4MoeLite, &kGlmMoeDsa, &kMistral4};
+#define KVS_ADDRESS(name) &name,
+constexpr std::array kArchitectures{KVS_FAMILIES(KVS_ADDRESS)};
+#undef KVS_ADDRESS
 
 const Architecture& find_architecture(std::string_view Architecture::*field, std::string_view wanted,
                                       std::string_view where) {

@@ -4,13 +4,24 @@
 
 namespace kvs::inline model {
 
-// The families that architectures.cpp lists. Sources: each family's configuration and modelling code in Transformers 5;
-// llama.cpp's converter for GGUF.
-extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kGemma3n, kGemma4, kLlama4, kPhi3, kOlmo2,
-    kGptNeox, kCohere2, kErnie45, kErnie45Moe, kExaone4, kGlm4, kGlm4Moe, kGptOss, kGranite, kGraniteMoe, kHunyuanDense,
-    kHunyuanMoe, kInternLm2, kInternLm3, kMiniMaxM2, kMinistral3, kMixtral, kOlmo3, kOlmoe, kPhi, kQwen2Moe, kQwen3Moe,
-    kQwen3Vl, kQwen3VlMoe, kQwen3Next, kQwen35, kQwen35Moe, kFalconH1, kGraniteMoeHybrid, kLfm2, kLfm2Moe, kNemotronH,
-    kSeedOss, kSmolLm3, kStableLm, kStarcoder2, kDeepseekV2, kDeepseekV3, kGlm4MoeLite, kDeepseekV32, kGlmMoeDsa,
-    kMistral4;
+// All families, in the order of messages; each is defined in a file of this folder. Sources: each family's
+// configuration and modelling code in Transformers 5; llama.cpp's converter for GGUF.
+// clang-format off
+#define KVS_FAMILIES(FAMILY)                                                                                           \
+  FAMILY(kLlama) FAMILY(kMistral) FAMILY(kQwen2) FAMILY(kQwen3) FAMILY(kGemma2) FAMILY(kGemma3)                        \
+  FAMILY(kGemma3n) FAMILY(kGemma4) FAMILY(kLlama4) FAMILY(kPhi3) FAMILY(kOlmo2) FAMILY(kGptNeox)                       \
+  FAMILY(kCohere2) FAMILY(kErnie45) FAMILY(kErnie45Moe) FAMILY(kExaone4) FAMILY(kGlm4) FAMILY(kGlm4Moe)                \
+  FAMILY(kGptOss) FAMILY(kGranite) FAMILY(kGraniteMoe) FAMILY(kHunyuanDense) FAMILY(kHunyuanMoe)                       \
+  FAMILY(kInternLm2) FAMILY(kInternLm3) FAMILY(kMiniMaxM2) FAMILY(kMinistral3) FAMILY(kMixtral) FAMILY(kOlmo3)         \
+  FAMILY(kOlmoe) FAMILY(kPhi) FAMILY(kQwen2Moe) FAMILY(kQwen3Moe) FAMILY(kQwen3Vl) FAMILY(kQwen3VlMoe)                 \
+  FAMILY(kQwen3Next) FAMILY(kQwen35) FAMILY(kQwen35Moe) FAMILY(kFalconH1) FAMILY(kGraniteMoeHybrid)                    \
+  FAMILY(kLfm2) FAMILY(kLfm2Moe) FAMILY(kNemotronH) FAMILY(kSeedOss) FAMILY(kSmolLm3) FAMILY(kStableLm)                \
+  FAMILY(kStarcoder2) FAMILY(kDeepseekV2) FAMILY(kDeepseekV3) FAMILY(kDeepseekV32) FAMILY(kGlm4MoeLite)                \
+  FAMILY(kGlmMoeDsa) FAMILY(kMistral4)
+// clang-format on
+
+#define KVS_DECLARED(name) extern const Architecture name;
+KVS_FAMILIES(KVS_DECLARED)
+#undef KVS_DECLARED
 
 }  // namespace kvs::inline model
