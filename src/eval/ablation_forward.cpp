@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "caches/token_rows.h"
+#include "eval/perplexity.h"
 #include "model/passes_together.h"
 
 namespace kvs::inline eval {
@@ -166,15 +167,11 @@ double AblationForward::sum_nll(const ResidualStream& hidden, std::vector<double
   const std::size_t tokens = hidden.tokens();
   double last = 0;
   for (std::size_t member = 0; member < hidden.members(); ++member) {
-    double of_squares = 0;
-    last = 0;
-    for (std::size_t t = 0; t < tokens; ++t) {
-      const double of_token = nll[member * tokens + t];
-      last += of_token;
-      of_squares += of_token * of_token;
-    }
-    if (sums != nullptr) sums->push_back(last);
-    if (squares != nullptr) squares->push_back(of_squares);
+    TokenSums of_member;
+    of_member.add(std::span(nll).subspan(member * tokens, tokens));
+    last = of_member.nll;
+    if (sums != nullptr) sums->push_back(of_member.nll);
+    if (squares != nullptr) squares->push_back(of_member.squares);
   }
   return last;
 }

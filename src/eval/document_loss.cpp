@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,23 +48,19 @@ DocumentLoss::DocumentLoss(std::shared_ptr<FullPass> full, std::size_t prefix)
                     std::to_string(tokens().size()) + ", expected at least two tokens after it");
 }
 
-std::vector<float> DocumentLoss::nll_of_tokens(const ResidualStream& finished) const {
+TokenSums DocumentLoss::sums_of(const ResidualStream& finished) const {
   std::vector<std::int32_t> targets(tokens().size(), -1);
   for (std::size_t t = prefix_; t + 1 < tokens().size(); ++t) targets[t] = tokens()[t + 1];
-  return full_->decoder().nll(finished, targets);
+  TokenSums sums;
+  sums.add(full_->decoder().nll(finished, targets));
+  return sums;
 }
 
-double DocumentLoss::nll(const ResidualStream& finished) const {
-  const std::vector<float> nll = nll_of_tokens(finished);
-  return std::accumulate(nll.begin(), nll.end(), 0.0) / scored();
-}
+double DocumentLoss::nll(const ResidualStream& finished) const { return sums_of(finished).nll / scored(); }
 
 double DocumentLoss::nll_error(const ResidualStream& finished) const {
-  const std::vector<float> nll = nll_of_tokens(finished);
-  const double sum = std::accumulate(nll.begin(), nll.end(), 0.0),
-               squares = std::transform_reduce(nll.begin(), nll.end(), 0.0, std::plus{},
-                                               [](float value) { return static_cast<double>(value) * value; });
-  return standard_error(std::array{sum}, static_cast<std::size_t>(scored()), squares);
+  const TokenSums sums = sums_of(finished);
+  return standard_error(std::array{sums.nll}, static_cast<std::size_t>(scored()), sums.squares);
 }
 
 double DocumentLoss::divergence(const ResidualStream& finished) {

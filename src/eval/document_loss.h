@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "eval/perplexity.h"
 #include "model/decoder.h"
 
 namespace kvs::inline eval {
@@ -60,8 +61,7 @@ class DocumentLoss {
 
  private:
   double scored() const noexcept { return static_cast<double>(tokens().size() - 1 - prefix_); }
-  /// [token], 0 for tokens that are not scored.
-  std::vector<float> nll_of_tokens(const ResidualStream& finished) const;
+  TokenSums sums_of(const ResidualStream& finished) const;
 
   std::shared_ptr<FullPass> full_;
   std::size_t prefix_;

@@ -1,7 +1,6 @@
 #include "eval/evaluation.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "core/error.h"
@@ -12,12 +11,6 @@
 
 namespace kvs::inline eval {
 namespace {
-
-double sum_of(std::span<const float> nll) { return std::accumulate(nll.begin(), nll.end(), 0.0); }
-double squares_of(std::span<const float> nll) {
-  return std::accumulate(nll.begin(), nll.end(), 0.0,
-                         [](double sum, float value) { return sum + static_cast<double>(value) * value; });
-}
 
 /// Tokens of a document whose prediction is scored: [first, last).
 struct Scored {
@@ -105,7 +98,9 @@ ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tok
   decoder.advance(pass.hidden, decoder.model().config().layers());
   pass.seconds = turn_seconds() - start;
   pass.nll = decoder.nll(pass.hidden, successors(tokens, 0, tokens.size(), scored));
-  pass.sum.add(sum_of(pass.nll), scored.last - scored.first, squares_of(pass.nll));
+  TokenSums sums;
+  sums.add(pass.nll);
+  pass.sum.add(sums, scored.last - scored.first);
   return pass;
 }
 
@@ -120,14 +115,13 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
   if (reference != nullptr) result.full = {.sum = reference->sum, .divergence = {}, .seconds = reference->seconds};
   const bool parted = plan.parts > 0 && reference != nullptr;
   ScoredParts parts(scored, parted ? plan.parts : 1);
-  double nll = 0, squares = 0;
+  TokenSums sums;
   const RunCuts cuts{.decode = plan.decode, .positions = plan.length == 0 ? 0 : cache.positions(plan.length)};
   result.cache = run_cached(decoder, cache, tokens, cuts, [&](const ResidualStream& group, std::size_t first) {
     const std::size_t from = std::max(first, scored.first), to = std::min(first + group.tokens(), scored.last);
     if (from >= to) return;
     const std::vector<float> of_tokens = decoder.nll(group, successors(tokens, first, group.tokens(), scored));
-    nll += sum_of(of_tokens);
-    squares += squares_of(of_tokens);
+    sums.add(of_tokens);
     if (reference == nullptr) return;
     const std::vector<TokenDivergence> found = token_divergences(decoder, reference->hidden, group, {first, from, to});
     for (std::size_t t = from; t < to; ++t) {
@@ -138,7 +132,7 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
       if (plan.each) plan.each(t, loss);
     }
   });
-  result.sum.add(nll, scored.last - scored.first, squares);
+  result.sum.add(sums, scored.last - scored.first);
   if (parted) result.parts.push_back(parts.means());
   if (result.full) {
     result.full->kl_per_document = {result.full->divergence.kl};

@@ -16,6 +16,16 @@ double standard_error(std::span<const double> documents, std::size_t tokens, dou
   return std::sqrt(std::max(0.0, token_squares / count - means.front() * means.front()) / (count - 1));
 }
 
+void TokenSums::add(std::span<const float> tokens) noexcept {
+  double of_these = 0, of_squares = 0;
+  for (const float token : tokens) {
+    of_these += token;
+    of_squares += static_cast<double>(token) * token;
+  }
+  nll += of_these;
+  squares += of_squares;
+}
+
 void PerplexitySum::add(double document_nll, std::size_t tokens, double token_squares) {
   nll += document_nll;
   scored += tokens;

@@ -12,6 +12,13 @@ namespace kvs::inline eval {
 /// @param token_squares  sum of the tokens' squares
 double standard_error(std::span<const double> documents, std::size_t tokens, double token_squares);
 
+/// Sums over tokens, in their order, in double.
+struct TokenSums {
+  double nll = 0, squares = 0;  // of the tokens' NLLs, nats
+
+  void add(std::span<const float> tokens) noexcept;
+};
+
 /// NLL sums of some documents; perplexity = exp(sum / tokens) over all scored tokens of all documents.
 struct PerplexitySum {
   double nll = 0;  // nats, summed per document in document order, in double
@@ -20,6 +27,7 @@ struct PerplexitySum {
   std::vector<double> per_document;
 
   void add(double document_nll, std::size_t tokens, double token_squares = 0);
+  void add(const TokenSums& document, std::size_t tokens) { add(document.nll, tokens, document.squares); }
   /// Adds the documents of another sum.
   PerplexitySum& operator+=(const PerplexitySum& next);
   double mean() const noexcept { return nll / static_cast<double>(scored); }
