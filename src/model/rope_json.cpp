@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/hf_options.h"
 
 namespace kvs::inline model {
 
@@ -13,10 +14,6 @@ using Type = RopeScaling::Type;
 
 constexpr std::size_t kMaxKinds = 8;
 constexpr std::size_t kMaxRotaryDim = 1 << 16;
-
-double rope_number_or(const JsonCursor& rope, std::string_view key, double otherwise) {
-  return rope.has(key) ? rope.at(key).positive_f32() : otherwise;
-}
 
 std::vector<float> factor_list(const JsonCursor& list, std::size_t chunks) {
   if (list.array_size() != chunks) list.fail("a list of " + std::to_string(chunks) + " numbers (rotated channels / 2)");
@@ -30,7 +27,7 @@ std::vector<float> factor_list(const JsonCursor& list, std::size_t chunks) {
 
 double original_context(const JsonCursor& rope, const RopeScalingContext& context) {
   if (context.original_context > 0) return context.original_context;  // Transformers prefers the value outside
-  return rope_number_or(rope, "original_max_position_embeddings", context.context);
+  return hf_positive(rope, "original_max_position_embeddings", context.context);
 }
 
 double factor_of(const JsonCursor& rope, const RopeScalingContext& context, double original) {
@@ -58,8 +55,8 @@ RopeScaling parse_yarn(const JsonCursor& rope, const RopeScalingContext& context
   RopeScaling scaling{.type = Type::kYarn};
   scaling.original_context = original_context(rope, context);
   scaling.factor = factor_of(rope, context, scaling.original_context);
-  scaling.beta_fast = rope_number_or(rope, "beta_fast", scaling.beta_fast);
-  scaling.beta_slow = rope_number_or(rope, "beta_slow", scaling.beta_slow);
+  scaling.beta_fast = hf_positive(rope, "beta_fast", scaling.beta_fast);
+  scaling.beta_slow = hf_positive(rope, "beta_slow", scaling.beta_slow);
   if (scaling.beta_fast < scaling.beta_slow) rope.at("beta_fast").fail("a number not below beta_slow");
   if (rope.has("truncate")) scaling.truncate = rope.at("truncate").boolean();
   const double mscale = rope.has("mscale") ? rope.at("mscale").real() : 0;
@@ -92,8 +89,8 @@ RopeScaling parse_longrope(const JsonCursor& rope, const RopeScalingContext& con
 
 RopeScaling parse_proportional(const JsonCursor& rope) {
   RopeScaling scaling{.type = Type::kProportional};
-  scaling.factor = rope_number_or(rope, "factor", 1);
-  scaling.share = rope_number_or(rope, "partial_rotary_factor", 1);
+  scaling.factor = hf_positive(rope, "factor", 1);
+  scaling.share = hf_positive(rope, "partial_rotary_factor", 1);
   if (scaling.share > 1) rope.at("partial_rotary_factor").fail("a share of a head's chunks, at most 1");
   return scaling;
 }

@@ -87,11 +87,25 @@ std::string attention_text(const ModelConfig& config, const AttentionConfig& att
   return text;
 }
 
+std::string recurrence_text(RecurrenceConfig::Kind kind) {
+  using Kind = RecurrenceConfig::Kind;
+  switch (kind) {
+    case Kind::kDeltaNet:
+      return "Gated DeltaNet";
+    case Kind::kMamba2:
+      return "Mamba-2";
+    case Kind::kShortConvolution:
+      return "short convolution";
+    case Kind::kNone:
+      break;
+  }
+  return "";
+}
+
 /// Names the blocks of a layer that mix tokens: "attention in a window of 512 tokens and Mamba-2".
 std::string layer_text(const ModelConfig& config, std::size_t index) {
-  constexpr std::array<std::string_view, 4> kRecurrences{"", "Gated DeltaNet", "Mamba-2", "short convolution"};
   const LayerConfig& layer = config.layer[index];
-  const std::string recurrence(kRecurrences[static_cast<std::size_t>(layer.recurrence.kind)]);
+  const std::string recurrence = recurrence_text(layer.recurrence.kind);
   if (!layer.has_attention()) return recurrence.empty() ? "feed-forward block alone" : recurrence;
   return attention_text(config, layer.attention) + (recurrence.empty() ? "" : " and " + recurrence);
 }

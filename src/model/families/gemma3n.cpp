@@ -91,13 +91,13 @@ void read_sparsity(const JsonCursor& root, ModelConfig& config) {
 }
 
 void read_streams(const JsonCursor& root, ModelConfig& config) {
-  constexpr std::string_view kActive = "altup_active_idx", kScaled = "altup_correct_scale";
+  constexpr std::string_view kActive = "altup_active_idx";
   if (root.has(kActive) && root.at(kActive).unsigned_integer(kMostStreams) != 0)
     throw Error(ErrorCode::kUnsupported, root.at(kActive).place(),
                 "found " + describe_json(root.at(kActive).value()) + ", supported is: 0, the first stream");
   config.streams.count = hf_count(root, "altup_num_inputs", kMostStreams, kStreamCount);
   if (config.streams.count < 2) root.at("altup_num_inputs").fail("2 to " + std::to_string(kMostStreams));
-  config.streams.scaled = !root.has(kScaled) || root.at(kScaled).boolean();
+  config.streams.scaled = hf_switch(root, "altup_correct_scale", true);
   config.laurel_rank = hf_count(root, "laurel_rank", kMaxWidth, 64);
 }
 
