@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,7 +52,7 @@ std::optional<std::string_view> find_known_pattern(std::string_view pattern);
 
 /// The patterns that llama.cpp applies in order for a `tokenizer.ggml.pre`.
 struct GgufPreTokenizer {
-  std::vector<std::string_view> patterns;
+  std::span<const std::string_view> patterns;
   bool ignore_merges = false;
   bool adds_bos = false;  // default if a file has no tokenizer.ggml.add_bos_token
 };

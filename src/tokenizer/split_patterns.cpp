@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <string>
-#include <utility>
 
 #include "tokenizer/split.h"
 
@@ -32,98 +31,133 @@ std::optional<std::string_view> find_known_pattern(std::string_view pattern) {
   return *known == kSpaceAtEnd ? kSpaceAtEndRun : *known;
 }
 
+namespace gguf_pre {
+
+using namespace patterns;
+
+// Source: llama.cpp src/llama-vocab.cpp, llama_vocab::impl::load and llm_tokenizer_bpe.
+constexpr std::array kOfGpt2{kGpt2};
+constexpr std::array kOfDigitsThenGpt2{kDigit, kGpt2};
+constexpr std::array kOfLlamaBpe{kLlama3Gguf};
+constexpr std::array kOfQwen{kQwen2Gguf};
+constexpr std::array kOfQwen35{kQwen35Gguf};
+constexpr std::array kOfDeepseekLlm{kLineBreak,     kDeepseekLetters, kDeepseekPunctuationGguf,
+                                    kSpaceAtEndRun, kDeepseekCjkGguf, kDigits};
+constexpr std::array kOfDeepseekCoder{kLineBreak, kSpaceLetters, kSpacePunctuation, kDeepseekCjkGguf, kDigit};
+constexpr std::array kOfDeepseekV3{kDigitThrees, kDeepseek3Cjk, kDeepseek3};
+constexpr std::array kOfTekken{kTekkenGguf};
+constexpr std::array kOfGpt4o{kGpt4oGguf};
+constexpr std::array kOfSeedCoder{kSeedCoder};
+constexpr std::array kOfBailing{kBailing};
+constexpr std::array kOfKimiK2{kKimiK2Gguf};
+constexpr std::array kOfMiniCpm5{kDigitThrees, kMiniCpm5Gguf};
+constexpr std::array kOfUfakzeka{kUfakzeka};
+constexpr std::array kOfBloom{kBloom};
+constexpr std::array kOfViking{kBloom, kDigit};
+constexpr std::array kOfDefault{kPunctuationDefault, kGpt2, kDigits, kThreeAsciiDigits};
+constexpr std::array kOfFalcon{kPunctuationFalcon, kGpt2, kThreeAsciiDigits};
+
+constexpr GgufPreTokenizer kGpt2Alone{kOfGpt2};
+constexpr GgufPreTokenizer kDigitsThenGpt2{kOfDigitsThenGpt2};
+constexpr GgufPreTokenizer kLlamaBpe{kOfLlamaBpe, true, true};
+constexpr GgufPreTokenizer kGlm4{kOfLlamaBpe, true};
+constexpr GgufPreTokenizer kLlamaBpeMerging{kOfLlamaBpe};
+constexpr GgufPreTokenizer kQwen{kOfQwen};
+constexpr GgufPreTokenizer kQwen35Alone{kOfQwen35};
+constexpr GgufPreTokenizer kDeepseekLlm{kOfDeepseekLlm};
+constexpr GgufPreTokenizer kDeepseekCoder{kOfDeepseekCoder};
+constexpr GgufPreTokenizer kDeepseekV3{kOfDeepseekV3};
+constexpr GgufPreTokenizer kTekkenAlone{kOfTekken, true, true};
+constexpr GgufPreTokenizer kGpt4oAlone{kOfGpt4o};
+constexpr GgufPreTokenizer kSeedCoderAlone{kOfSeedCoder};
+constexpr GgufPreTokenizer kBailingAlone{kOfBailing};
+constexpr GgufPreTokenizer kKimiK2Alone{kOfKimiK2};
+constexpr GgufPreTokenizer kMiniCpm5{kOfMiniCpm5, true};
+constexpr GgufPreTokenizer kUfakzekaAlone{kOfUfakzeka};
+constexpr GgufPreTokenizer kBloomAlone{kOfBloom};
+constexpr GgufPreTokenizer kViking{kOfViking};
+constexpr GgufPreTokenizer kDefault{kOfDefault};
+constexpr GgufPreTokenizer kFalcon{kOfFalcon};
+
+struct Named {
+  std::string_view name;
+  const GgufPreTokenizer* value;
+};
+constexpr std::array kNames{Named{"default", &kDefault},
+                            Named{"falcon", &kFalcon},
+                            Named{"smollm", &kDigitsThenGpt2},
+                            Named{"starcoder", &kDigitsThenGpt2},
+                            Named{"refact", &kDigitsThenGpt2},
+                            Named{"command-r", &kDigitsThenGpt2},
+                            Named{"codeshell", &kDigitsThenGpt2},
+                            Named{"exaone", &kDigitsThenGpt2},
+                            Named{"minerva-7b", &kDigitsThenGpt2},
+                            Named{"mellum2", &kDigitsThenGpt2},
+                            Named{"gpt-2", &kGpt2Alone},
+                            Named{"phi-2", &kGpt2Alone},
+                            Named{"mpt", &kGpt2Alone},
+                            Named{"olmo", &kGpt2Alone},
+                            Named{"jais", &kGpt2Alone},
+                            Named{"trillion", &kGpt2Alone},
+                            Named{"granite-docling", &kGpt2Alone},
+                            Named{"exaone4", &kGpt2Alone},
+                            Named{"gigachat", &kGpt2Alone},
+                            Named{"a.x-4.0", &kGpt2Alone},
+                            Named{"mellum", &kGpt2Alone},
+                            Named{"modern-bert", &kGpt2Alone},
+                            Named{"roberta-bpe", &kGpt2Alone},
+                            Named{"llama3", &kLlamaBpe},
+                            Named{"llama-v3", &kLlamaBpe},
+                            Named{"llama-bpe", &kLlamaBpe},
+                            Named{"falcon3", &kLlamaBpe},
+                            Named{"falcon-h1", &kLlamaBpe},
+                            Named{"pixtral", &kLlamaBpe},
+                            Named{"midm-2.0", &kLlamaBpe},
+                            Named{"lfm2", &kLlamaBpe},
+                            Named{"glm4", &kGlm4},
+                            Named{"chatglm-bpe", &kLlamaBpeMerging},
+                            Named{"dbrx", &kLlamaBpeMerging},
+                            Named{"smaug-bpe", &kLlamaBpeMerging},
+                            Named{"qwen2", &kQwen},
+                            Named{"deepseek-r1-qwen", &kQwen},
+                            Named{"kormo", &kQwen},
+                            Named{"stablelm2", &kQwen},
+                            Named{"megrez", &kQwen},
+                            Named{"hunyuan", &kQwen},
+                            Named{"solar-open", &kQwen},
+                            Named{"grok-2", &kQwen},
+                            Named{"deepseek-llm", &kDeepseekLlm},
+                            Named{"deepseek-coder", &kDeepseekCoder},
+                            Named{"deepseek-v3", &kDeepseekV3},
+                            Named{"hunyuan-dense", &kDeepseekV3},
+                            Named{"joyai-llm", &kDeepseekV3},
+                            Named{"tekken", &kTekkenAlone},
+                            Named{"gpt-4o", &kGpt4oAlone},
+                            Named{"llama4", &kGpt4oAlone},
+                            Named{"kanana2", &kGpt4oAlone},
+                            Named{"minimax-m2", &kGpt4oAlone},
+                            Named{"qwen35", &kQwen35Alone},
+                            Named{"seed-coder", &kSeedCoderAlone},
+                            Named{"bailingmoe", &kBailingAlone},
+                            Named{"bailingmoe2", &kBailingAlone},
+                            Named{"llada-moe", &kBailingAlone},
+                            Named{"bloom", &kBloomAlone},
+                            Named{"poro-chat", &kBloomAlone},
+                            Named{"gpt3-finnish", &kBloomAlone},
+                            Named{"viking", &kViking},
+                            Named{"kimi-k2", &kKimiK2Alone},
+                            Named{"minicpm5", &kMiniCpm5},
+                            Named{"ufakzeka", &kUfakzekaAlone},
+                            Named{"talkie", &kGpt4oAlone},
+                            Named{"f2llmv2", &kQwen},
+                            Named{"hy_v4", &kDeepseekV3},
+                            Named{"jina-v5-nano", &kLlamaBpe}};
+
+}  // namespace gguf_pre
+
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) noexcept {
-  using namespace patterns;
-  // Source: llama.cpp src/llama-vocab.cpp, llama_vocab::impl::load and llm_tokenizer_bpe.
-  static const GgufPreTokenizer kGpt2Alone{{kGpt2}}, kDigitsThenGpt2{{kDigit, kGpt2}};
-  static const GgufPreTokenizer kLlamaBpe{{kLlama3Gguf}, true, true}, kGlm4{{kLlama3Gguf}, true},
-      kLlamaBpeMerging{{kLlama3Gguf}};
-  static const GgufPreTokenizer kQwen{{kQwen2Gguf}}, kQwen35Alone{{kQwen35Gguf}};
-  static const GgufPreTokenizer kDeepseekLlm{
-      {kLineBreak, kDeepseekLetters, kDeepseekPunctuationGguf, kSpaceAtEndRun, kDeepseekCjkGguf, kDigits}};
-  static const GgufPreTokenizer kDeepseekCoder{
-      {kLineBreak, kSpaceLetters, kSpacePunctuation, kDeepseekCjkGguf, kDigit}};
-  static const GgufPreTokenizer kDeepseekV3{{kDigitThrees, kDeepseek3Cjk, kDeepseek3}};
-  static const GgufPreTokenizer kTekkenAlone{{kTekkenGguf}, true, true}, kGpt4oAlone{{kGpt4oGguf}};
-  static const GgufPreTokenizer kSeedCoderAlone{{kSeedCoder}}, kBailingAlone{{kBailing}};
-  static const GgufPreTokenizer kKimiK2Alone{{kKimiK2Gguf}}, kMiniCpm5{{kDigitThrees, kMiniCpm5Gguf}, true};
-  static const GgufPreTokenizer kUfakzekaAlone{{kUfakzeka}};
-  static const GgufPreTokenizer kBloomAlone{{kBloom}}, kViking{{kBloom, kDigit}};
-  static const GgufPreTokenizer kDefault{{kPunctuationDefault, kGpt2, kDigits, kThreeAsciiDigits}};
-  static const GgufPreTokenizer kFalcon{{kPunctuationFalcon, kGpt2, kThreeAsciiDigits}};
-  static const std::array<std::pair<std::string_view, const GgufPreTokenizer*>, 69> kTable{{
-      {"default", &kDefault},
-      {"falcon", &kFalcon},
-      {"smollm", &kDigitsThenGpt2},
-      {"starcoder", &kDigitsThenGpt2},
-      {"refact", &kDigitsThenGpt2},
-      {"command-r", &kDigitsThenGpt2},
-      {"codeshell", &kDigitsThenGpt2},
-      {"exaone", &kDigitsThenGpt2},
-      {"minerva-7b", &kDigitsThenGpt2},
-      {"mellum2", &kDigitsThenGpt2},
-      {"gpt-2", &kGpt2Alone},
-      {"phi-2", &kGpt2Alone},
-      {"mpt", &kGpt2Alone},
-      {"olmo", &kGpt2Alone},
-      {"jais", &kGpt2Alone},
-      {"trillion", &kGpt2Alone},
-      {"granite-docling", &kGpt2Alone},
-      {"exaone4", &kGpt2Alone},
-      {"gigachat", &kGpt2Alone},
-      {"a.x-4.0", &kGpt2Alone},
-      {"mellum", &kGpt2Alone},
-      {"modern-bert", &kGpt2Alone},
-      {"roberta-bpe", &kGpt2Alone},
-      {"llama3", &kLlamaBpe},
-      {"llama-v3", &kLlamaBpe},
-      {"llama-bpe", &kLlamaBpe},
-      {"falcon3", &kLlamaBpe},
-      {"falcon-h1", &kLlamaBpe},
-      {"pixtral", &kLlamaBpe},
-      {"midm-2.0", &kLlamaBpe},
-      {"lfm2", &kLlamaBpe},
-      {"glm4", &kGlm4},
-      {"chatglm-bpe", &kLlamaBpeMerging},
-      {"dbrx", &kLlamaBpeMerging},
-      {"smaug-bpe", &kLlamaBpeMerging},
-      {"qwen2", &kQwen},
-      {"deepseek-r1-qwen", &kQwen},
-      {"kormo", &kQwen},
-      {"stablelm2", &kQwen},
-      {"megrez", &kQwen},
-      {"hunyuan", &kQwen},
-      {"solar-open", &kQwen},
-      {"grok-2", &kQwen},
-      {"deepseek-llm", &kDeepseekLlm},
-      {"deepseek-coder", &kDeepseekCoder},
-      {"deepseek-v3", &kDeepseekV3},
-      {"hunyuan-dense", &kDeepseekV3},
-      {"joyai-llm", &kDeepseekV3},
-      {"tekken", &kTekkenAlone},
-      {"gpt-4o", &kGpt4oAlone},
-      {"llama4", &kGpt4oAlone},
-      {"kanana2", &kGpt4oAlone},
-      {"minimax-m2", &kGpt4oAlone},
-      {"qwen35", &kQwen35Alone},
-      {"seed-coder", &kSeedCoderAlone},
-      {"bailingmoe", &kBailingAlone},
-      {"bailingmoe2", &kBailingAlone},
-      {"llada-moe", &kBailingAlone},
-      {"bloom", &kBloomAlone},
-      {"poro-chat", &kBloomAlone},
-      {"gpt3-finnish", &kBloomAlone},
-      {"viking", &kViking},
-      {"kimi-k2", &kKimiK2Alone},
-      {"minicpm5", &kMiniCpm5},
-      {"ufakzeka", &kUfakzekaAlone},
-      {"talkie", &kGpt4oAlone},
-      {"f2llmv2", &kQwen},
-      {"hy_v4", &kDeepseekV3},
-      {"jina-v5-nano", &kLlamaBpe},
-  }};
-  const auto found = std::find_if(kTable.begin(), kTable.end(), [&](const auto& row) { return row.first == name; });
-  return found == kTable.end() ? nullptr : found->second;
+  const auto* const found = std::ranges::find(gguf_pre::kNames, name, &gguf_pre::Named::name);
+  return found == gguf_pre::kNames.end() ? nullptr : found->value;
 }
 
 }  // namespace kvs::inline tokenizer
