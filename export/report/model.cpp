@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
 #include "export/report/settings.h"
 #include "export/report/table.h"
+#include "model/rope_json.h"
 #include "results/head.h"
 
 namespace kvs::inline report {
@@ -20,10 +24,43 @@ std::string rope_text(const ModelRecord::Rope& rope) {
   return words + (rope.scaling.is_null() ? ", not scaled" : ", scaled: " + settings_text(rope.scaling));
 }
 
+/// Returns layers as ranges: "0–4, 6".
+std::string ranges_text(const std::vector<std::size_t>& layers) {
+  std::string words;
+  for (std::size_t n = 0; n < layers.size(); ++n) {
+    const std::size_t first = layers[n];
+    while (n + 1 < layers.size() && layers[n + 1] == layers[n] + 1) ++n;
+    words += (words.empty() ? "" : ", ") + std::to_string(first);
+    if (layers[n] != first) words += (layers[n] == first + 1 ? ", " : "–") + std::to_string(layers[n]);
+  }
+  return words;
+}
+
+/// Returns a fact for each kind of RoPE that layers with a cache have.
+/// @param kinds  of `model`
+Markup facts_of_kinds(const ModelRecord& model, const JsonCursor& kinds) {
+  const std::vector<RopeParameters> ropes = ropes_from_json(kinds);
+  Markup facts;
+  for (std::size_t kind = 0; kind < ropes.size(); ++kind) {
+    std::vector<std::size_t> layers;
+    for (std::size_t layer = 0; layer < std::min(model.layers, model.rope.layer_kinds.size()); ++layer)
+      if (model.rope.layer_kinds[layer] == kind && model.has_cache(layer)) layers.push_back(layer);
+    if (layers.empty()) continue;
+    const ModelRecord::Rope rope{.theta = ropes[kind].theta,
+                                 .scaling = rope_scaling_json(ropes[kind].scaling),
+                                 .pairing = model.rope.pairing,
+                                 .rotary_dim = ropes[kind].rotary_dim};
+    const bool turns = ropes[kind].scaling.type != RopeScaling::Type::kNone;
+    facts += fact((layers.size() == 1 ? "RoPE of layer " : "RoPE of layers ") + ranges_text(layers),
+                  turns ? rope_text(rope) : "none: keys do not turn");
+  }
+  return facts;
+}
+
 /// The `model` of the first result that has one.
-std::optional<ModelRecord> model_of_results(const ReportInputs& inputs) {
+std::optional<JsonCursor> model_of_results(const ReportInputs& inputs) {
   for (const Output& output : inputs.outputs)
-    if (output.json.contains("model")) return from_json<ModelRecord>(output.root().at("model"));
+    if (output.json.contains("model")) return output.root().at("model");
   return std::nullopt;
 }
 
@@ -32,7 +69,11 @@ std::string heads_text(const ModelRecord& model) {
          " channels";
 }
 
-Markup model_facts(const ModelRecord& model) {
+Markup model_facts(const JsonCursor& json) {
+  const auto model = from_json<ModelRecord>(json);
+  const JsonCursor of_rope = json.at("rope");
+  const Markup rope =
+      of_rope.has("kinds") ? facts_of_kinds(model, of_rope.at("kinds")) : fact("RoPE", rope_text(model.rope));
   constexpr std::uint64_t kBytesPerValue = 2;
   std::uint64_t bytes = 0;
   for (std::size_t layer = 0; layer < model.layers; ++layer) bytes += kBytesPerValue * model.cache_values(layer);
@@ -43,15 +84,17 @@ Markup model_facts(const ModelRecord& model) {
   return element("dl", {{"class", "facts"}},
                  fact("Name", model.name) + fact("Architecture", model.architecture) +
                      fact("Layers", shown_count(model.layers)) + fact("Heads", heads_text(model)) +
-                     fact("Full cache", shown_count(bytes) + " bytes a token at 16 bits") + states +
-                     fact("RoPE", rope_text(model.rope)) + fact("SHA-256 of the weights", model.sha256));
+                     fact("Full cache", shown_count(bytes) + " bytes a token at 16 bits") + states + rope +
+                     fact("SHA-256 of the weights", model.sha256));
 }
 
 }  // namespace
 
 std::string geometry_line(const ReportInputs& inputs) {
-  const auto model = model_of_results(inputs);
-  return model ? model->architecture + ", " + counted(model->layers, "layer") + ", " + heads_text(*model) : "";
+  const auto json = model_of_results(inputs);
+  if (!json) return "";
+  const auto model = from_json<ModelRecord>(*json);
+  return model.architecture + ", " + counted(model.layers, "layer") + ", " + heads_text(model);
 }
 
 Section model_section(const ReportInputs& inputs) {

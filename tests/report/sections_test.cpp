@@ -38,6 +38,22 @@ TEST(ReportSections, ComparedCachesStandBesideTheBestOfTheirBudget) {
               AllOf(HasSubstr("KL × best"), HasSubstr("×\u00A080.0 (52.0 to 123)")));
 }
 
+TEST(ReportSections, LayersWithTheirOwnRopeAreNamed) {
+  Json json = output_json("spectrum.json");
+  Json& model = json["model"];
+  model["layers"] = 5;
+  model["layers_without_cache"] = {1};
+  const Json plain{{"theta", 1e4}, {"rotary_dim", 4}, {"scaling", nullptr}};
+  Json other = plain, none = plain;
+  other["theta"] = 1e6;
+  none["scaling"] = {{"rope_type", "none"}};
+  model["rope"]["kinds"] = {plain, other, none};
+  model["rope"]["layer_kinds"] = {0, 1, 0, 0, 2};
+  const std::string html = model_section(changed_output(OutputKind::kSpectrum, json)).body.html();
+  EXPECT_THAT(html, AllOf(HasSubstr("RoPE of layers 0, 2, 3<"), HasSubstr("base 10"), Not(HasSubstr("base 1e+06")),
+                          HasSubstr("RoPE of layer 4<"), HasSubstr("none: keys do not turn")));
+}
+
 /// A second comparison of the model with the speeds of each, in two folders.
 ReportInputs two_comparisons() {
   const Json comparison = output_json("comparison.json"), speeds = output_json("comparison_speed.json");
