@@ -84,6 +84,18 @@ std::size_t rotating_channels(const ModelConfig& config) {
   return attention.is_latent() ? attention.shared_key_dim() : attention.head_dim;
 }
 
+/// Refuses layers without experts in a family that has no other feed-forward block.
+void check_sparse_layers(const TensorArchive& archive, const ParsedConfig& parsed) {
+  if (!parsed.architecture->feed_forward_tensors.empty()) return;
+  const std::vector<LayerConfig>& layers = parsed.config.layer;
+  const auto dense = std::ranges::find_if(
+      layers, [](const LayerConfig& layer) { return layer.has_feed_forward() && !layer.feed_forward.is_sparse(); });
+  if (dense == layers.end()) return;
+  throw Error(ErrorCode::kInput, archive.file_of(archive.tensors().front()).string(),
+              "found no experts in layer " + std::to_string(dense - layers.begin()) +
+                  ", expected experts in every layer of " + std::string(parsed.architecture->name));
+}
+
 bool is_norm(TensorRole role) {
   switch (role) {
     case TensorRole::kFinalNorm:
@@ -120,6 +132,7 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
       joined_inputs_(holds_joined_inputs(archive, format, parsed)),
       layers_(parsed.config.layers()) {
   if (format == ModelFormat::kHuggingFace) embedding_names_ = settle_head(archive, parsed);
+  check_sparse_layers(archive, parsed);
   Missing missing{.whole_layers = layers_.size(), .names = {}};
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     if (layer == 0) find_all(parsed.architecture->model_tensors, layer, parsed, missing);
@@ -128,10 +141,24 @@ ModelTensors::ModelTensors(const TensorArchive& archive, ModelFormat format, Par
     find_all(kRopeTensors, layer, parsed, missing);
   }
   if (!missing.names.empty()) fail_missing(missing);
+  if (format == ModelFormat::kGguf) check_biases();
   if (format == ModelFormat::kHuggingFace && parsed.weights != nullptr && matrices_.empty())
     parsed.notes.emplace_back("no weight is quantised, in spite of the quantization_config");
   note_unused(parsed);
   parsed.notes.insert(parsed.notes.end(), archive.warnings().begin(), archive.warnings().end());
+}
+
+void ModelTensors::check_biases() const {
+  for (std::size_t role = 0; role < kTensorRoles; ++role) {
+    const auto lacks = [role](const Layer& layer) {
+      return layer.tensors[role].weight != nullptr && layer.tensors[role].bias == nullptr;
+    };
+    const auto has = [role](const Layer& layer) { return layer.tensors[role].bias != nullptr; };
+    const auto without = std::ranges::find_if(layers_, lacks), with = std::ranges::find_if(layers_, has);
+    if (without == layers_.end() || with == layers_.end()) continue;
+    throw Error(ErrorCode::kInput, place_of(*archive_, *without->tensors[role].weight),
+                "found no bias, expected one as in layer " + std::to_string(with - layers_.begin()));
+  }
 }
 
 void ModelTensors::fail_missing(const Missing& missing) const {

@@ -135,6 +135,8 @@ class ModelTensors {
   float factor_of(TensorRole role) const;
   const StoredMatrix* matrix_of(const StoredTensor& tensor) const;
   [[noreturn]] void fail_missing(const Missing& missing) const;
+  /// Refuses a GGUF in which some of the layers that have a tensor lack its bias.
+  void check_biases() const;
   void note_unused(ParsedConfig& parsed) const;
 
   const TensorArchive* archive_;
