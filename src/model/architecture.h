@@ -228,6 +228,8 @@ struct ConfigKeys {
   bool output_bias_default = false;
   std::string_view qk_norm = {};  // switch of the row's QK-norm; in GGUF its tensors decide, if it has some
   bool qk_norm_default = false;
+  std::string_view unheeded =
+      {};  // a switch that other code of the family reads, and its class in Transformers does not
   std::string_view mlp_bias = {};  // switch of BiasGroup::kFeedForward
   bool mlp_bias_default = false;
   std::string_view convolution_bias = {};  // switch of BiasGroup::kConvolution

@@ -47,7 +47,8 @@ constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 
 /// Returns which layers have a window, from the pattern's key (period or switches) or the row's own period.
 std::vector<bool> patterned_layers(const GgufKeys& keys, const Architecture& row, std::size_t layers) {
-  std::size_t period = row.window_period;
+  const bool follows = row.gguf_windows == WindowRule::kChunks;  // layers that rotate have chunks
+  std::size_t period = follows ? gguf_unrotated_interval(keys) : row.window_period;
   if (keys.has(kPattern)) {
     if (const auto* list = std::get_if<GgufArray>(&keys.value(kPattern))) {
       const auto* switches = std::get_if<std::vector<bool>>(list);
@@ -194,29 +195,35 @@ void parse_expert_layers(const GgufFile& file, const GgufKeys& keys, const Archi
   }
 }
 
+/// Returns true if one of the layers has a tensor.
+bool any_layer_has(const GgufFile& file, std::string_view name, std::size_t layers) {
+  for (std::size_t layer = 0; layer < layers; ++layer)
+    if (file.find(with_number(name, layer) + ".weight") != nullptr) return true;
+  return false;
+}
+
 /// In a family whose parallel models lack a norm, the norm decides; in a family without the switch its arithmetic does,
 /// as in llama.cpp.
-bool parse_parallel_residual(const GgufFile& file, const GgufKeys& keys, const Architecture& row) {
+bool parse_parallel_residual(const GgufFile& file, const GgufKeys& keys, const Architecture& row, std::size_t layers) {
   const auto spec = std::ranges::find(row.feed_forward_tensors, true, &TensorSpec::sequential_only);
   if (spec == row.feed_forward_tensors.end())
     return row.keys.parallel_residual.empty() ? row.arithmetic.parallel_residual
                                               : keys.boolean("use_parallel_residual", row.arithmetic.parallel_residual);
-  return file.find(with_number(spec->gguf, 0) + ".weight") == nullptr;
+  return !any_layer_has(file, spec->gguf, layers);
 }
 
 /// Returns true if a family's QK-norm is optional and a file lacks its tensors.
-bool lacks_qk_norm(const GgufFile& file, const Architecture& row) {
-  const bool stored = std::ranges::find(row.attention_tensors, TensorRole::kQueryNorm, &TensorSpec::role) !=
-                      row.attention_tensors.end();
-  return stored && !row.keys.qk_norm.empty() && file.find("blk.0.attn_q_norm.weight") == nullptr;
+bool lacks_qk_norm(const GgufFile& file, const Architecture& row, std::size_t layers) {
+  const auto spec = std::ranges::find(row.attention_tensors, TensorRole::kQueryNorm, &TensorSpec::role);
+  return spec != row.attention_tensors.end() && !row.keys.qk_norm.empty() && !any_layer_has(file, spec->gguf, layers);
 }
 
 /// Reads the arithmetic that differs from the row's own.
 void parse_arithmetic(const GgufFile& file, const GgufKeys& keys, const Architecture& row, ModelConfig& config) {
   config.arithmetic = row.arithmetic;
-  config.arithmetic.parallel_residual = parse_parallel_residual(file, keys, row);
+  config.arithmetic.parallel_residual = parse_parallel_residual(file, keys, row, config.layers());
   config.logit_softcap = softcap(keys, row.keys.logit_softcap, row.keys.logit_softcap_default);
-  if (lacks_qk_norm(file, row)) {
+  if (lacks_qk_norm(file, row, config.layers())) {
     config.arithmetic.qk_norm = QkNorm::kNone;
     config.arithmetic.norms_after_rope = false;
   }
@@ -260,7 +267,7 @@ std::size_t vocabulary_of(const GgufFile& file, const GgufKeys& keys, std::vecto
 std::vector<bool> unrotated_layers(const GgufKeys& keys, const Architecture& row, const ModelConfig& config) {
   if (row.unrotated == UnrotatedRule::kUnlessStated)
     return std::vector<bool>(config.layers(), !keys.boolean("rope.scaling.finetuned", false));
-  return unrotated_by_rule(row, config, config.has_windows());
+  return unrotated_by_rule(row, config, config.has_windows(), gguf_unrotated_interval(keys));
 }
 
 /// Returns the number of layers without those that predict further tokens, which are the last.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/gguf_keys.h"
+#include "model/hf_options.h"
 #include "model/parsed_config.h"
 
 namespace kvs::inline model {
@@ -19,6 +20,13 @@ struct GgufLayerSizes {
 /// Returns true if a family's layers may have several sizes.
 inline bool layers_may_differ(const Architecture& row) noexcept {
   return row.recurrence != nullptr || (row.layers != nullptr && row.layers->read_gguf_sizes != nullptr);
+}
+
+/// Returns the period of layers of which the last does not rotate: Ollama's key, or llama.cpp's constant.
+/// @throws Error kInput with the key.
+inline std::size_t gguf_unrotated_interval(const GgufKeys& keys) {
+  constexpr std::string_view kInterval = "no_rope_interval";
+  return keys.has(kInterval) ? keys.count(kInterval, kMaxLayers) : kUnrotatedInterval;
 }
 
 /// Reads the sizes of `layers` layers. @throws Error kInput with the key; kUnsupported for sizes that differ in a

@@ -152,8 +152,8 @@ bool reads(const Architecture& row, std::string_view key) {
   if (keys.multipliers && std::ranges::find(kMultipliers, key) != kMultipliers.end()) return true;
   for (const std::string_view own :
        {keys.attention_bias, keys.output_bias, keys.mlp_bias, keys.qk_norm, keys.logit_scale, keys.parallel_residual,
-        keys.clip, keys.window_pattern, keys.attention_scalar, keys.attention_softcap, keys.logit_softcap,
-        keys.convolution_bias, keys.d_ff, keys.activation, keys.interleaved}) {
+        keys.unheeded, keys.clip, keys.window_pattern, keys.attention_scalar, keys.attention_softcap,
+        keys.logit_softcap, keys.convolution_bias, keys.d_ff, keys.activation, keys.interleaved}) {
     if (!own.empty() && key == own) return true;
   }
   return false;
@@ -164,7 +164,7 @@ std::vector<bool> listed_unrotated(const JsonCursor& root, std::size_t layers) {
   constexpr std::string_view kLayers = "no_rope_layers";
   std::vector<bool> unrotated(layers);
   if (!root.has(kLayers) || root.at(kLayers).array_size() == 0) {
-    const std::size_t interval = hf_count(root, "no_rope_layer_interval", kMaxLayers, 4);
+    const std::size_t interval = hf_count(root, "no_rope_layer_interval", kMaxLayers, kUnrotatedInterval);
     for (std::size_t layer = 0; layer < layers; ++layer) unrotated[layer] = (layer + 1) % interval == 0;
     return unrotated;
   }
@@ -276,6 +276,13 @@ Activation named_activation(const JsonCursor& cursor) {
               "found " + describe_json(cursor.value()) + ", supported are: " + listed(names));
 }
 
+void note_unheeded(const JsonCursor& root, const Architecture& row, std::vector<std::string>& notes) {
+  const std::string_view key = row.keys.unheeded;
+  if (key.empty() || hf_switch(root, key, true)) return;
+  notes.push_back(root.at(key).place() + ": found false, which " + std::string(row.hf_class) +
+                  " does not heed in Transformers, and which has no effect");
+}
+
 }  // namespace
 
 std::size_t hf_count(const JsonCursor& root, std::string_view key, std::uint64_t maximum, std::size_t missing) {
@@ -318,6 +325,7 @@ void check_hf_options(const JsonCursor& root, const Architecture& row, std::vect
                 "found " + describe_json(root.at(key).value()) + ", which " + std::string(row.hf_class) +
                     " does not compute with here; expected the key to be absent or to change nothing");
   }
+  note_unheeded(root, row, notes);
   if (!not_finite.empty()) notes.push_back(root.place() + ": NaN or infinity has no effect in: " + not_finite);
   if (!unknown.empty()) notes.push_back(root.place() + ": unknown keys have no effect: " + unknown);
 }

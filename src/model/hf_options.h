@@ -9,6 +9,9 @@
 
 namespace kvs::inline model {
 
+/// Every fourth layer does not rotate unless a config or a GGUF says otherwise (UnrotatedRule::kListed).
+inline constexpr std::size_t kUnrotatedInterval = 4;
+
 /// Reads a number from 1 to `maximum`. @param missing  the value of a missing key; 0: the key is required
 std::size_t hf_count(const JsonCursor& root, std::string_view key, std::uint64_t maximum, std::size_t missing = 0);
 /// Reads a switch. @param key  empty: the family has no such key;  @param missing  the value of a missing key
@@ -37,7 +40,7 @@ std::vector<std::size_t> hf_windows(const JsonCursor& root, const Architecture& 
 /// windows.
 /// @param windowed  true if a window is stated;  @param interval  of UnrotatedRule::kListed
 std::vector<bool> unrotated_by_rule(const Architecture& row, const ModelConfig& config, bool windowed,
-                                    std::size_t interval = 4);
+                                    std::size_t interval = kUnrotatedInterval);
 
 /// Returns the layers that do not rotate: [layer]. `config` must have its layers and windows.
 /// @throws Error kInput with the JSON pointer.

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 
 #include "core/error.h"
 #include "io/gguf.h"
@@ -16,6 +18,19 @@ void must_be(const GgufKeys& keys, std::string_view key, double expected) {
   if (!keys.has(key) || keys.real(key) == expected) return;
   keys.fail(ErrorCode::kUnsupported, key,
             "found " + std::to_string(keys.real(key)) + ", supported is: " + std::to_string(expected));
+}
+
+// Bases of all layers or of those without a window, and of those with one; Ollama's spellings follow.
+constexpr std::array<std::string_view, 2> kBases{"rope.freq_base", "rope.global.freq_base"};
+constexpr std::array<std::string_view, 3> kWindowBases{"rope.freq_base_swa", "rope.local.freq_base",
+                                                       "rope.freq_base_local"};
+
+/// Reads a base under its spellings, of which all that a file has must be equal.
+double base_of(const GgufKeys& keys, std::span<const std::string_view> spellings, double otherwise) {
+  const auto stated = std::ranges::find_if(spellings, [&](std::string_view key) { return keys.has(key); });
+  const double base = stated == spellings.end() ? otherwise : keys.positive(*stated);
+  for (const std::string_view key : spellings) must_be(keys, key, base);
+  return base;
 }
 
 /// Returns one divisor per chunk, or nothing if the file lacks the tensor.
@@ -40,9 +55,13 @@ RopeScaling parse_yarn(const GgufKeys& keys, const RopeDefaults& defaults, doubl
                        double attention_factor) {
   RopeScaling scaling{.type = RopeScaling::Type::kYarn, .factor = keys.positive("rope.scaling.factor")};
   scaling.original_context = original_context;
-  scaling.beta_fast = keys.positive_or("rope.scaling.yarn_beta_fast", scaling.beta_fast);
-  scaling.beta_slow = keys.positive_or("rope.scaling.yarn_beta_slow", scaling.beta_slow);
-  must_be(keys, "rope.scaling.yarn_ext_factor", 1);
+  const auto bound = [&](const std::string& key, double otherwise) {  // Ollama's spelling lacks "yarn_"
+    return keys.positive_or("rope.scaling.yarn_" + key, keys.positive_or("rope.scaling." + key, otherwise));
+  };
+  scaling.beta_fast = bound("beta_fast", scaling.beta_fast);
+  scaling.beta_slow = bound("beta_slow", scaling.beta_slow);
+  for (const char* const key : {"rope.scaling.yarn_ext_factor", "rope.scaling.extrapolation_factor"})
+    must_be(keys, key, 1);
   scaling.truncate = defaults.gguf_truncates;
   constexpr std::string_view kMultiplier = "rope.scaling.yarn_log_multiplier";
   const auto temperature = [&](double weight) {
@@ -148,18 +167,18 @@ RopeScaling as_proportional(const GgufKeys& keys, RopeScaling scaling) {
 
 void parse_gguf_rope(const GgufFile& file, const GgufKeys& keys, const RopeDefaults& defaults, ModelConfig& config) {
   const std::size_t head_dim = head_dim_of(config, false), window_head_dim = head_dim_of(config, true);
-  RopeParameters rope{.theta = keys.positive_or("rope.freq_base", defaults.theta),
+  RopeParameters rope{.theta = base_of(keys, kBases, defaults.theta),
                       .rotary_dim = rotary_dim(keys, "rope.dimension_count", head_dim, head_dim)};
   rope.scaling = parse_scaling(file, keys, defaults, rope.chunks(), config.context);
   if (defaults.proportional_share > 0) rope.scaling = as_proportional(keys, std::move(rope.scaling));
   config.ropes = {rope};
   if (defaults.window_theta == 0) {
-    must_be(keys, "rope.freq_base_swa", rope.theta);
+    for (const std::string_view key : kWindowBases) must_be(keys, key, rope.theta);
     keys.must_equal("rope.dimension_count_swa", rope.rotary_dim, "the number of the other layers");
     return;
   }
   const double theta =
-      keys.positive_or("rope.freq_base_swa", defaults.window_theta_key.empty() ? rope.theta : defaults.window_theta);
+      base_of(keys, kWindowBases, defaults.window_theta_key.empty() ? rope.theta : defaults.window_theta);
   const std::size_t otherwise = std::min(rope.rotary_dim, window_head_dim);
   set_window_rope(
       config, rope,

@@ -244,6 +244,20 @@ TEST(GgufConfig, AStableLmWithoutASecondNormIsParallel) {
   EXPECT_FALSE(parse_gguf_config(file).config.arithmetic.parallel_residual);
 }
 
+TEST(GgufConfig, ANormOfAnyLayerTellsThatThereAreNorms) {
+  FakeGguf file = metadata("stablelm");
+  file.values["stablelm.attention.layer_norm_epsilon"] = 1e-5;
+  file.add_tensor("blk.2.ffn_norm.weight", {1});
+  EXPECT_FALSE(parse_gguf_config(file).config.arithmetic.parallel_residual);
+  file = metadata("phi2");
+  file.values["phi2.attention.layer_norm_epsilon"] = 1e-5;
+  EXPECT_EQ(parse_gguf_config(file).config.arithmetic.qk_norm, QkNorm::kNone);
+  file = metadata("glm4moe");
+  EXPECT_EQ(parse_gguf_config(file).config.arithmetic.qk_norm, QkNorm::kNone);
+  file.add_tensor("blk.1.attn_q_norm.weight", {1});
+  EXPECT_EQ(parse_gguf_config(file).config.arithmetic.qk_norm, QkNorm::kHead);
+}
+
 TEST(GgufConfig, ALlamaMayStateThatItHasNoExperts) {
   FakeGguf file = metadata("llama");
   file.values["llama.expert_count"] = std::uint64_t{0};

@@ -250,6 +250,22 @@ TEST(GgufLayers, Llama4HasLlamaCppsConstantsUnlessAFileStatesOthers) {
   expect_refused(file, ErrorCode::kUnsupported, "llama4.attention.sliding_window: found 0, full attention");
 }
 
+TEST(GgufLayers, OllamasIntervalTellsWhichLayersOfLlama4DoNotRotate) {
+  FakeGguf file = llama4();
+  file.values["llama4.no_rope_interval"] = std::uint64_t{2};
+  const ModelConfig config = parse_gguf_config(file).config;
+  for (std::size_t layer = 0; layer < config.layers(); ++layer) {
+    const AttentionConfig& attention = config.layer[layer].attention;
+    const bool full = layer % 2 == 1;
+    EXPECT_EQ(attention.chunk, full ? 0U : 8192U) << layer;
+    EXPECT_EQ(attention.unit_norms, !full) << layer;
+    EXPECT_EQ(attention.temperature.scale, full ? 0.1F : 0.0F) << layer;
+    EXPECT_EQ(config.rope(layer).scaling.type == RopeScaling::Type::kNone, full) << layer;
+  }
+  file.values["llama4.no_rope_interval"] = std::uint64_t{0};
+  expect_refused(file, ErrorCode::kInput, "llama4.no_rope_interval: found 0");
+}
+
 TEST(GgufLayers, Gemma3nHasLlamaCppsConstantsUnlessAFileStatesOthers) {
   FakeGguf file = metadata("gemma3n", 22);
   const auto set = [&](const char* key, const GgufValue& value) { file.values[std::string("gemma3n.") + key] = value; };

@@ -134,6 +134,14 @@ TEST(HfOptions, KeysOfOtherClassesAreRefusedUnlessTheyChangeNothing) {
   EXPECT_THAT(notes, IsEmpty());
 }
 
+TEST(HfOptions, ASwitchThatTransformersDoesNotHeedIsNoted) {
+  std::vector<std::string> notes;
+  check_hf_options(JsonCursor(Json{{"use_qk_norm", true}}, "config.json"), row_of("hunyuan_v1_dense"), notes);
+  EXPECT_THAT(notes, IsEmpty());
+  check_hf_options(JsonCursor(Json{{"use_qk_norm", false}}, "config.json"), row_of("hunyuan_v1_moe"), notes);
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("/use_qk_norm: found false, which HunYuanMoEV1ForCausalLM does not heed")));
+}
+
 TEST(HfOptions, ActivationsByName) {
   const auto activation = [](std::string_view type, const Json& config) {
     return hf_activation(JsonCursor(config, "config.json"), row_of(type));

@@ -285,6 +285,24 @@ TEST_F(GgufRope, OneBaseIsNeverReadAsTwo) {
   EXPECT_EQ(parse().ropes.size(), 1U);
 }
 
+TEST_F(GgufRope, OllamasSpellingsHoldUnlessTheyContradict) {
+  set("global.freq_base", 5e5);
+  set("local.freq_base", 300.0);
+  const ModelConfig gemma3 = parse(kTwoKinds);
+  EXPECT_EQ(gemma3.rope(0).theta, 300);
+  EXPECT_EQ(gemma3.rope(2).theta, 5e5);
+  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("llama.rope.local.freq_base: found 300"));
+  set("freq_base", 7e5);
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported, [&] { parse(kTwoKinds); }),
+              HasSubstr("llama.rope.global.freq_base: found 500000"));
+  file_ = {};
+  set("freq_base_local", 300.0);
+  EXPECT_EQ(parse(kTwoKinds).rope(0).theta, 300);
+  set("freq_base_swa", 400.0);
+  EXPECT_THAT(complaint(ErrorCode::kUnsupported, [&] { parse(kTwoKinds); }),
+              HasSubstr("llama.rope.freq_base_local: found 300"));
+}
+
 TEST_F(GgufRope, LinearScalingIsOfTheLayersWithoutAWindow) {
   set("scaling.type", std::string_view("linear"));
   set("scaling.factor", 8.0);
@@ -302,8 +320,12 @@ TEST_F(GgufRope, YarnHasLlamaCppsAttentionFactor) {
   EXPECT_EQ(found.type, Kind::kYarn);
   EXPECT_EQ(found.original_context, 16);
   EXPECT_DOUBLE_EQ(found.attention_factor, 0.5 * (0.1 * std::log(4.0) + 1));
+  set("scaling.beta_fast", 64.0);  // Ollama's spelling
+  EXPECT_EQ(parse().ropes[0].scaling.beta_fast, 64);
   set("scaling.yarn_log_multiplier", 0.1);
   EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("llama.rope.scaling.yarn_log_multiplier"));
+  set("scaling.extrapolation_factor", 0.5);
+  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("llama.rope.scaling.extrapolation_factor: found 0.5"));
 }
 
 TEST_F(GgufRope, FactorsByLengthAreLongRope) {

@@ -112,7 +112,7 @@ def ernie4_5_moe(r):
 def hunyuan_v1_moe(r):
     count = r.choice([2, 4, 5])
     return {**sizes(r), **rope(r), "num_experts": count, "moe_topk": r.randint(1, count),
-            "attention_bias": r.random() < 0.3}
+            "attention_bias": r.random() < 0.3, "use_qk_norm": r.random() < 0.7}
 
 
 def mistral(r):
@@ -166,7 +166,7 @@ def ernie4_5(r):
 
 
 def hunyuan_v1_dense(r):
-    return {**sizes(r), **rope(r), "attention_bias": r.random() < 0.3}
+    return {**sizes(r), **rope(r), "attention_bias": r.random() < 0.3, "use_qk_norm": r.random() < 0.7}
 
 
 def layer_norms(r, key):

@@ -38,7 +38,8 @@ RECURRENT = ("falcon-h1", "granitehybrid", "lfm2", "lfm2moe", "nemotron_h", "nem
 LATENT = {"deepseek2", "glm-dsa", "mistral4"}
 SOFTMAX = {"deepseek_v2", "mistral4"}  # experts' scores
 ADJACENT_IN_FILE = {"llama", "mistral3", "smollm3", "granite", "granitemoe", "granitehybrid"}
-OTHER_PARTS = ("visual.", "vision_tower.", "vision_model.", "multi_modal_projector.")
+OTHER_PARTS = ("visual.", "vision_tower.", "vision_model.", "multi_modal_projector.", "audio_tower.", "embed_vision.",
+               "embed_audio.")
 TRANSPOSED = ("gpt_oss", "llama4_text")  # tensors of all experts
 
 

@@ -41,8 +41,7 @@ constexpr ExpertRules kHunyuanRules{
 
 constexpr ConfigKeys kHunyuanKeys{.norm_epsilon_default = 1e-5F,
                                   .attention_bias = "attention_bias",
-                                  .qk_norm = "use_qk_norm",
-                                  .qk_norm_default = true};
+                                  .unheeded = "use_qk_norm"};  // it always normalises
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 #include "model/families/experts.h"
 #include "model/families/families.h"
 #include "model/families/tensors.h"
-#include "model/gguf_keys.h"
+#include "model/gguf_layers.h"
 #include "model/hf_options.h"
 #include "model/parsed_config.h"
 
@@ -67,11 +67,11 @@ ExpertLayers read_llama4_experts(const JsonCursor& root, std::size_t layers) {
 constexpr std::array<std::string_view, 4> kLlama4LayerKeys{"attention_chunk_size", "attn_temperature_tuning",
                                                            "attn_scale", "floor_scale"};
 
-/// Returns a switch, which old configs state as a number.
-bool unless_off(const JsonCursor& root, std::string_view key) {
-  if (!root.has(key)) return true;
-  const JsonCursor stated = root.at(key);
-  return stated.value().is_number() ? stated.real() != 0 : stated.boolean();
+/// Reads the switch of the queries' temperature, which old configs state as a number.
+bool has_temperature(const JsonCursor& root) {
+  constexpr std::string_view kTuned = "attn_temperature_tuning";
+  const bool number = root.has(kTuned) && root.at(kTuned).value().is_number();
+  return number ? root.at(kTuned).real() != 0 : hf_switch(root, kTuned, true);
 }
 
 constexpr float kTemperature = 0.1F;            // attn_scale
@@ -91,8 +91,9 @@ void read_llama4_layers(const JsonCursor& root, ModelConfig& config) {
   const float scale = root.has("attn_scale") ? static_cast<float>(root.at("attn_scale").real()) : kTemperature;
   const std::size_t length = hf_count(root, "floor_scale", kMaxContext, kTemperatureStep);
   QueryTemperature temperature;
-  if (unless_off(root, "attn_temperature_tuning")) temperature = {scale, length, 1};
-  set_llama4_layers(hf_unrotated(root, kLlama4, config), unless_off(root, "use_qk_norm"), temperature, config);
+  if (has_temperature(root)) temperature = {scale, length, 1};
+  const bool norms = hf_switch(root, kLlama4.keys.qk_norm, kLlama4.keys.qk_norm_default);
+  set_llama4_layers(hf_unrotated(root, kLlama4, config), norms, temperature, config);
 }
 
 /// llama.cpp takes a window of 0 for full attention in all layers, and ignores other numbers.
@@ -117,7 +118,8 @@ void read_llama4_gguf(const GgufKeys& keys, ModelConfig& config) {
   QueryTemperature temperature;
   if (keys.boolean("attention.temperature_tuning", true))
     temperature = {kTemperature, keys.has(kStep) ? keys.count(kStep, kMaxContext) : kTemperatureStep, 1};
-  set_llama4_layers(unrotated_by_rule(kLlama4, config, true), norms, temperature, config);
+  const auto unrotated = unrotated_by_rule(kLlama4, config, true, gguf_unrotated_interval(keys));
+  set_llama4_layers(unrotated, norms, temperature, config);
   for (LayerConfig& layer : config.layer) layer.feed_forward.experts.scaled_inputs = layer.feed_forward.is_sparse();
 }
 
@@ -142,7 +144,6 @@ constexpr Architecture kLlama4{.name = "llama4",
                                .arithmetic = {.qk_norm = QkNorm::kHead, .norms_after_rope = true},
                                .windows = WindowRule::kChunks,
                                .gguf_windows = WindowRule::kChunks,
-                               .window_period = 4,
                                .unrotated = UnrotatedRule::kListed,
                                .gguf_window_default = 8192,
                                .gguf_interleaved = true,
