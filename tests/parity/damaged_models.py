@@ -5,7 +5,7 @@ Usage: damaged_models.py PATH/TO/model_nll MODELS [--damages 100] [--seed 0] [--
 (MODELS/NAME/hf and MODELS/NAME/model.gguf, as make_models.py writes them; --damages of each)
 
 A damage changes one thing: a value, type, length or name in config.json, a shape, type, name or value of a tensor, a key
-or a tensor of the GGUF. The program runs in 2 GiB of address space, a model at most 20 s. Exits with 1 after any of
+or a tensor of the GGUF. The program runs in 2 GiB of address space, a model in 20 s of the processor. Exits with 1 after any of
 * a death, no answer in time, a status other than 3, 4 and 5, an error of several lines, with control characters, of more
   than 1,000 bytes, or, unless NaN or infinity met in a pass, without the file's name;
 * a damaged tensor with which a model runs and has another NLL than without;
@@ -65,7 +65,9 @@ class Program:
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)))
         self.process.stdin.write((json.dumps({"model": str(model), "tokens": tokens}) + "\n").encode())
         self.process.stdin.flush()
-        ready = select.select([self.process.stdout], [], [], SECONDS)[0]
+        limit = self.seconds() + SECONDS
+        while not (ready := select.select([self.process.stdout], [], [], 1)[0]) and self.seconds() < limit:
+            pass
         line = self.process.stdout.readline() if ready else b""
         if line:
             return json.loads(line)
@@ -73,7 +75,12 @@ class Program:
             self.process.kill()
         status = self.process.wait()
         self.process = None
-        return f"ended with {status}" if ready else f"no answer in {SECONDS} s"
+        return f"ended with {status}" if ready else f"no answer in {SECONDS} s of the processor"
+
+    def seconds(self):
+        """@return the processor's time of the program"""
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # --- damages: each returns words about itself ---
