@@ -126,9 +126,9 @@ def check_examples(programs, helps):
 
 
 def help_texts(programs):
-    """Returns {(program, command): text of its --help}."""
+    """Returns {(program, command): text of its `--help all`}."""
     def show(program, *words):
-        command = [programs / program, *words, "--help"]
+        command = [programs / program, *words, "--help", "all"]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     texts = {}

@@ -91,7 +91,24 @@ void refuse_standard_input(const Options& options, const std::string& reader);
 /// @throws Error kUsage "missing option --NAME FORM".
 [[noreturn]] void miss_option(const std::string& name, const std::string& form);
 
-/// The options that a command accepts. Parsing and --help use this table.
+/// An option as its table declares it.
+struct OptionEntry {
+  std::string group, name;
+  std::string placeholder;  // form of the value; empty: a flag
+  std::string help;         // ends with the default in brackets
+  bool repeats = false;
+};
+
+/// What a table says of its command, for completions and manual pages.
+struct CommandText {
+  std::string usage, summary;
+  std::string purpose;  // first sentence of the summary
+  std::vector<std::string> examples;
+  std::string positional, positional_help;  // empty: the command has options alone
+  std::vector<OptionEntry> options;
+};
+
+/// The options that a command accepts. Parsing, --help, completions and manual pages use this table.
 class OptionTable {
  public:
   /// @param usage  e.g. "kvspectrum capture --model PATH --text PATH --out FILE"
@@ -129,14 +146,17 @@ class OptionTable {
 
   /// Returns the first sentence of the summary.
   std::string_view purpose() const;
+  CommandText text() const;
   /// Parses a command line. Checks the options and the forms of their values before --help is handled, so that --help
-  /// can test a command line.
+  /// can test a command line. `--help` prints the options of the usage line and of the examples; `--help all` prints
+  /// every option, and the lists of a long summary.
   /// @return nullopt if --help was given (the help has been printed to `out`).  @throws Error kUsage.
   std::optional<Options> parse(Arguments arguments, std::ostream& out) const;
 
  private:
   Options parse_words(const std::vector<std::string>& words) const;
-  void print_help(std::ostream& out) const;
+  void print_all_help(std::ostream& out) const;
+  void print_short_help(std::ostream& out) const;
 
   struct State;
   std::unique_ptr<State> state_;

@@ -12,6 +12,7 @@
 #include "core/interrupt.h"
 #include "core/nearest.h"
 #include "core/old_names.h"
+#include "options/shell_files.h"
 #include "run/environment.h"
 #include "run/exit_report.h"
 #include "run/kept_state.h"
@@ -29,7 +30,22 @@ void print_help(std::string_view program, std::string_view purpose, std::span<co
   for (const Subcommand& command : commands)
     std::cout << "  " << command.name << std::string(12 - std::min<std::size_t>(11, command.name.size()), ' ')
               << command.options().purpose() << '\n';
-  std::cout << "\n`" << program << " COMMAND --help` lists a command's options with examples.\n";
+  std::cout << "\n`" << program << " COMMAND --help` lists a command's options with examples.\n`" << program
+            << " completion bash|zsh|fish` prints a completion script, `" << program << " manual` a manual page.\n";
+}
+
+/// Prints a completion script or the manual page.
+void print_shell_file(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands,
+                      const std::vector<std::string>& words) {
+  const bool is_manual = words[0] == "manual";
+  if (words.size() != (is_manual ? 1 : 2))
+    throw Error(ErrorCode::kUsage, std::string(program) + ' ' + words[0],
+                "found " + std::to_string(words.size() - 1) + " arguments, expected " +
+                    (is_manual ? "none" : "one of bash, zsh, fish"));
+  if (!program_launch().is_root()) return;
+  ProgramText text{std::string(program), std::string(purpose), kToolVersion, {}};
+  for (const Subcommand& command : commands) text.commands.emplace_back(command.name, command.options().text());
+  std::cout << (is_manual ? manual_page(text) : completion_script(text, words[1]));
 }
 
 void run_command(std::string_view program, const Subcommand& command, Arguments arguments) {
@@ -52,6 +68,7 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
     std::cout << program << ' ' << kToolVersion << '\n';
     return;
   }
+  if (words[0] == "completion" || words[0] == "manual") return print_shell_file(program, purpose, commands, words);
   for (const Subcommand& command : commands)
     if (command.name == words[0]) return run_command(program, command, std::span(words).subspan(1));
   std::vector<std::string> names;

@@ -70,7 +70,7 @@ class OptionValues : public ::testing::Test {
   static std::map<std::string, std::string> values_of(const Command& command) {
     static const std::regex kLine("^  --([a-z0-9-]+) (\\S+).*");
     std::map<std::string, std::string> found;
-    std::istringstream lines(run_words(command, {"--help"}).out);
+    std::istringstream lines(run_words(command, {"--help", "all"}).out);
     std::smatch match;
     for (std::string line; std::getline(lines, line);)
       if (std::regex_match(line, match, kLine)) found[match[1]] = match[2];

@@ -39,7 +39,10 @@ class Build:
 
     @functools.lru_cache(maxsize=None)
     def help(self, program, command):
-        return subprocess.run([self.programs / program, command, "--help"], capture_output=True, text=True).stdout
+        """Returns the whole help of a command, which an older build prints without the word `all`."""
+        texts = [subprocess.run([self.programs / program, command, "--help", *more], capture_output=True, text=True).stdout
+                 for more in (["all"], [])]
+        return max(texts, key=len)
 
     def spelled(self, step):
         """Returns the arguments of a step in this build's spelling."""

@@ -28,7 +28,7 @@ def words_of_all():
 
 
 def help_of(program, *command):
-    return subprocess.run([BIN / program, *command, "--help"], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([BIN / program, *command, "--help", "all"], capture_output=True, text=True, check=True).stdout
 
 
 def listed(text, head):

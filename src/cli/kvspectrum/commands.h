@@ -5,6 +5,7 @@
 namespace kvs::inline cli {
 
 extern const Subcommand kInfoCommand;
+extern const Subcommand kDoctorCommand;
 extern const Subcommand kCaptureCommand;
 extern const Subcommand kSpectrumCommand;
 extern const Subcommand kPerturbCommand;
