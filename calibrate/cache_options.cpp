@@ -72,7 +72,7 @@ void check_cache_words(const std::string& text, const std::string& option) {
 
 void add_cache_options(OptionTable& table, const Method* default_value) {
   table.value("config", "FILE", "a config of any method")
-      .value("method", "NAME", "a method of the list above; with --help: prints its parameters")
+      .value("method", "NAME", "a method; --help all lists them, and --help --method NAME prints the parameters of one")
       .describes([](const std::string& name) {
         const Method* const method = find_method(name);  // also accepts methods that need a config
         return method_help(method == nullptr ? named(name, "--method") : *method);

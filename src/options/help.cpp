@@ -8,7 +8,7 @@
 namespace kvs::inline options {
 namespace {
 
-constexpr std::ptrdiff_t kMaxSummaryLines = 20;  // of the short help
+constexpr std::ptrdiff_t kMaxSummaryLines = 32;  // of the short help
 
 /// Returns true if `text` has the option --NAME.
 bool names_option(std::string_view text, const std::string& name) {

@@ -48,12 +48,24 @@ std::string measured_text(const Recommendation& one, std::size_t documents) {
 }
 
 /// Returns a line of at most six labels: "  PREFIX: a, b, c and 4 more"; empty without labels.
+/// Returns each label once, with the number of its caches if there are several.
+std::vector<std::string> counted(const std::vector<std::string>& labels) {
+  std::vector<std::string> names;
+  for (const std::string& label : labels) {
+    const auto same = std::ranges::count(labels, label);
+    const std::string name = same == 1 ? label : label + " (" + std::to_string(same) + ")";
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
 std::string labels_text(const std::string& prefix, const std::vector<std::string>& labels) {
   constexpr std::size_t kShown = 6;
   if (labels.empty()) return "";
-  const std::size_t shown = std::min(kShown, labels.size());
-  return "  " + prefix + ": " + listed(std::span(labels).first(shown)) +
-         (shown < labels.size() ? " and " + std::to_string(labels.size() - shown) + " more" : "") + "\n";
+  const std::vector<std::string> names = counted(labels);
+  const std::size_t shown = std::min(kShown, names.size());
+  return "  " + prefix + ": " + listed(std::span(names).first(shown)) +
+         (shown < names.size() ? " and " + std::to_string(names.size() - shown) + " others" : "") + "\n";
 }
 
 /// Returns a warning if the tokens are too few to know that the cache is safe.

@@ -76,6 +76,7 @@ TEST_P(CommandLines, OddOnesAreRefusedInOneLine) {
                                {"--out", "\xff"}};
   for (const std::string& command : commands)
     for (Words words : odd) {
+      if (command == "doctor" && words == Words{"--"}) continue;  // the command has no required option
       words.insert(words.begin(), command);
       expect_refused(program, words);
     }

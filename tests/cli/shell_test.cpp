@@ -95,9 +95,10 @@ TEST(Manual, HasEveryCommandAndNoControlLineOfAHelpText) {
   }
   std::istringstream lines(page);
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with('.'))
+    if (line.starts_with('.')) {
       EXPECT_THAT((Words{".TH", ".SH", ".SS", ".TP", ".B", ".I", ".PP", ".br", ".nf", ".fi"}),
                   Contains(line.substr(0, line.find(' '))));
+    }
 }
 
 TEST(Help, BeginsWithTheOptionsOfTheExamples) {
@@ -123,7 +124,9 @@ TEST(Doctor, NamesThePackageOfAMissingProgram) {
   const Json report = parse_json(outcome.out, "stdout");
   bool found = false;
   for (const Json& part : report.at("parts")) {
-    if (part.at("name") == "products") EXPECT_THAT(part.at("found").get<std::string>(), HasSubstr("oneDNN"));
+    if (part.at("name") == "products") {
+      EXPECT_THAT(part.at("found").get<std::string>(), HasSubstr("oneDNN"));
+    }
     if (part.at("name") != "rsvg-convert") continue;
     found = true;
     EXPECT_EQ(part.at("found"), "");

@@ -116,6 +116,12 @@ TEST_F(Recommendations, LeaveOutWhatWasScoredOnFewerDocumentsForLackOfTime) {
                                   HasSubstr("\n  measured on fewer documents, not candidates: q5_0\n")));
 }
 
+TEST_F(Recommendations, CountsCachesOfOneName) {
+  Recommendation one;
+  one.unmeasured = {"streaming", "h2o", "streaming", "tova", "streaming", "h2o"};
+  EXPECT_THAT(to_text(one), HasSubstr("\n  not measured in the time limit: streaming (3), h2o (2), tova\n"));
+}
+
 TEST_F(Recommendations, LeaveOutWhatWasStopped) {
   ComparisonResult comparison = comparison_of(kLlama);
   comparison.configurations[2].stopped = true;

@@ -1,0 +1,15 @@
+# The Debian package and the tarball: `cpack -G DEB --config build/cpu/CPackConfig.cmake`, and -G TGZ.
+set(CPACK_PACKAGE_NAME kvspectrum)
+set(CPACK_PACKAGE_CONTACT "The kvspectrum authors")
+set(CPACK_PACKAGE_VENDOR kvspectrum)
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# The programs load these at run time, so that their files do not name them.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libopenblas0-openmp | libopenblas0, liblapacke")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "librsvg2-bin, fonts-dejavu-core")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS openmpi-bin)
+include(CPack)
