@@ -68,7 +68,9 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
     std::cout << program << ' ' << kToolVersion << '\n';
     return;
   }
-  if (words[0] == "completion" || words[0] == "manual") return print_shell_file(program, purpose, commands, words);
+  if (words[0] == "completion" || words[0] == "manual")
+    return asks_for_help(words) ? print_help(program, purpose, commands)
+                                : print_shell_file(program, purpose, commands, words);
   for (const Subcommand& command : commands)
     if (command.name == words[0]) return run_command(program, command, std::span(words).subspan(1));
   std::vector<std::string> names;
