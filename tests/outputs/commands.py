@@ -271,6 +271,8 @@ def exports():
     yield export("overlay", "vllm-fp8", "store/o.json", "m", "--overlay")
     # It changes the folder of a model, which both builds read at the same time: tests/cli/overlay_test.cpp runs it.
     yield Step("overlay", "kvcalibrate", ["overlay", "undo", "--model", "export_overlay/m", "--help"])
+    # Its output describes the machine at one moment: tests/cli/shell_test.cpp runs it.
+    yield Step("doctor", "kvspectrum", ["doctor", "--help"])
     yield export("sglang", "sglang-scales", "store_pair/o.json", "m.json", "--tensor-parallel", "2")
     yield export("kivi", "hf-generation", "eval_kivi_4/saved.json", "m.json")
     yield export("fp8", "hf-generation", "eval_full_fp8/saved.json", "m.json")
