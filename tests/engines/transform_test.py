@@ -101,12 +101,51 @@ def check_arrays(config):
                              (lambda: codec.encode(0, k[:1], v), "argument"),
                              (lambda: codec.layout(9), "argument"),
                              (lambda: Codec(config, [1] * 3, [16] * 3), "model")):
-            try:
-                call()
-            except CodecError as error:
-                assert error.status == status and "\n" not in str(error), (status, error)
-            else:
-                raise AssertionError(f"{status} was not refused")
+            refused(call, status)
+
+
+def check_attention(config):
+    """Over two streams, joined by their sums, and over a part of one: softmax over decoded rows, in double."""
+    k, v = states(40, 2)
+    q = torch.randn(4, 16)
+    scores_of = {"": lambda x: x * 16 ** -0.5, " with a scale and a cap": lambda x: 2 * (0.7 * x / 2).tanh()}
+    with Codec(config) as codec:
+        streams = [codec.encode(1, k[:, first:last], v[:, first:last], first_position=first)
+                   for first, last in ((0, 25), (25, 40))]
+        keys, values = (torch.empty(2, 40, 16) for _ in range(2))
+        for stream, (first, last) in zip(streams, ((0, 25), (25, 40))):
+            codec.decode(stream, keys[:, first:last], values[:, first:last], rotated=True)
+        for (name, scores), options in zip(scores_of.items(), ({}, {"scale": 0.7, "softcap": 2.0})):
+            weights = scores(q.double().view(2, 2, 16) @ keys.double().mT)
+            parts = []
+            for stream in streams:
+                out, log_sums = torch.empty(4, 16), np.empty(4, np.float32)
+                codec.attend(stream, q, out, log_sums, **options)
+                parts.append((out.double(), torch.from_numpy(log_sums).double()))
+            shares = torch.stack([sums for _, sums in parts]).softmax(0)[..., None]
+            found = sum(share * out for share, (out, _) in zip(shares, parts))
+            expected = (weights.softmax(-1) @ values.double()).view(4, 16)
+            check(f"codec: attention{name} over two streams", (found - expected).abs().max().item(), 1e-5)
+            codec.attend(streams[0], q.half().numpy(), out, log_sums, first=7, tokens=11, **options)
+            part = weights[..., 7:18].softmax(-1) @ values[:, 7:18].double()
+            check(f"codec: attention{name} over some tokens, queries in f16",
+                  (out.double() - part.view(4, 16)).abs().max().item(), 1e-2)
+        out, log_sums = torch.empty(4, 16), torch.empty(4)
+        for arguments, options in (((q[:3], out[:3], log_sums[:3]), {}), ((q[:, :8], out, log_sums), {}),
+                                   ((q, out[:, :8], log_sums), {}), ((q, out.double(), log_sums), {}),
+                                   ((q, out, log_sums), {"first": 25}), ((q, out, log_sums), {"tokens": 26})):
+            refused(lambda: codec.attend(streams[0], *arguments, **options), "argument")
+    with Codec(calibrated("layer")) as codec:
+        refused(lambda: codec.attend(codec.encode(1, k, v), q, out, log_sums), "argument")
+
+
+def refused(call, status):
+    try:
+        call()
+    except CodecError as error:
+        assert error.status == status and "\n" not in str(error), (status, error)
+    else:
+        raise AssertionError(f"{status} was not refused")
 
 
 def check_library():
@@ -128,4 +167,5 @@ with patch("kvspectrum.cache.opened", lambda *_: None):
 for rows in ("layer", "head"):
     check_codes(calibrated(rows), rows == "head")
 check_arrays(calibrated("layer"))
+check_attention(calibrated("head"))
 check_library()

@@ -53,6 +53,11 @@ class _States(_Struct):
                 ("v_token_stride", _size), ("v_head_stride", _size), ("type", _u32), ("rotated", _u32)]
 
 
+class _Queries(_Struct):
+    _fields_ = [("q", _pointer), ("head_stride", _size), ("type", _u32), ("heads", _u32), ("scale", ctypes.c_float),
+                ("softcap", ctypes.c_float)]
+
+
 class Content(_Struct):
     """kvs_codec_stream: what a stream holds."""
 
@@ -94,7 +99,8 @@ def _library():
                                  ("layout_of", _pointer, _u32, _pointer), ("bound", _pointer, _pointer, _pointer),
                                  ("encode", _pointer, _pointer, _pointer, _pointer, _size, _pointer),
                                  ("inspect", _pointer, _pointer, _size, _pointer),
-                                 ("decode", _pointer, _pointer, _size, _u32, _u32, _pointer)):
+                                 ("decode", _pointer, _pointer, _size, _u32, _u32, _pointer),
+                                 ("attend", _pointer, _pointer, _size, _u32, _u32, _pointer, _pointer, _pointer)):
             getattr(library, f"kvs_codec_{name}").argtypes = arguments
         if (found := library.kvs_codec_version()) != VERSION:
             raise OSError(f"{path}: found version {found}, expected {VERSION}")
@@ -110,7 +116,7 @@ def opened(config, threads):
         return None
 
 
-def _view(array, name):
+def _view(array, name, axes="kv_head, token, head_dim"):
     """@return address, shape, strides in elements, type of a NumPy array or a torch tensor"""
     kind = str(array.dtype).removeprefix("torch.")
     if kind not in _TYPES:
@@ -121,10 +127,19 @@ def _view(array, name):
         address, strides = array.data_ptr(), array.stride()
     else:
         address, strides = array.__array_interface__["data"][0], [step // array.itemsize for step in array.strides]
-    if len(array.shape) != 3 or strides[2] != 1 or min(strides) < 0:
-        raise CodecError(f"{name}: found shape {tuple(array.shape)} with strides {tuple(strides)}, expected [kv_head, "
-                         "token, head_dim] with channels next to each other", "argument")
+    if len(array.shape) != len(axes.split(",")) or strides[-1] != 1 or min(strides) < 0:
+        raise CodecError(f"{name}: found shape {tuple(array.shape)} with strides {tuple(strides)}, expected [{axes}] "
+                         "with values of the last axis next to each other", "argument")
     return address, tuple(array.shape), strides, _TYPES[kind]
+
+
+def _result(array, name, axes, shape):
+    """@return the address of an f32 array of that shape without gaps, for results"""
+    address, found, strides, kind = _view(array, name, axes)
+    if found != shape or kind != _TYPES["float32"] or len(shape) == 2 and strides[0] != shape[1]:
+        raise CodecError(f"{name}: found shape {found} of {array.dtype} with strides {tuple(strides)}, expected "
+                         f"{shape} of float32 without gaps", "argument")
+    return address
 
 
 class Codec:
@@ -204,6 +219,28 @@ class Codec:
         """Writes tokens of a stream, from `first` on, to k and v [kv_head, token, head_dim]: as many as these hold."""
         tokens, states = self._states(self.inspect(stream).layer, k, v, rotated)
         self._call("decode", self._codec, stream, len(stream), first, tokens, ctypes.byref(states))
+
+    def attend(self, stream, q, out, log_sums, scale=None, first=0, tokens=None, softcap=0.0):
+        """Attention of one token's queries, after RoPE, over tokens of a stream with rows by head, from `first` on.
+        Attentions over parts of a text join: Σ w · out / Σ w with w = exp(log_sums − m), for any m.
+        @param q  [query_head, head_dim] in f32, f16 or bf16
+        @param out, log_sums  f32 [query_head, head_dim] and [query_head], which are written: log_sums has the logarithm
+        of the sum of exp(score)
+        @param scale  of scores; absent: 1 / √head_dim
+        @param tokens  absent: all from `first` on
+        @param softcap  above 0: scores s become softcap · tanh(s / softcap)"""
+        content = self.inspect(stream)
+        at, (heads, head_dim), steps, kind = _view(q, "q", "query_head, head_dim")
+        if head_dim != (expected := self.layout(content.layer).head_dim):
+            raise CodecError(f"q: found head_dim {head_dim}, expected {expected}", "argument")
+        queries = _Queries(at, steps[0], kind, heads, head_dim ** -0.5 if scale is None else scale, softcap)
+        results = (_result(out, "out", "query_head, head_dim", (heads, head_dim)),
+                   _result(log_sums, "log_sums", "query_head", (heads,)))
+        count = content.tokens - first if tokens is None else tokens
+        if first < 0 or count < 1 or first + count > content.tokens:
+            raise CodecError(f"first, tokens: found {first} and {count}, expected some of {content.tokens} tokens",
+                             "argument")
+        self._call("attend", self._codec, stream, len(stream), first, count, ctypes.byref(queries), *results)
 
 
 __all__ = ["Codec", "CodecError", "ConfigError", "Content", "Layout", "library_path"]

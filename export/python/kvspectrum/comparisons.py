@@ -106,8 +106,6 @@ class Comparison(Result):
     best: list[BestChoice]
     smallest: list[SmallestChoice]
     dtype: str = ""
-    command: str = ""
-    tool_version: str = ""
 
     shown: ClassVar[tuple[str, ...]] = ("pareto",)
 
@@ -176,8 +174,6 @@ class Recommendation(Result):
     unsafe: list[MeasuredCache] = field(default_factory=list)
     use: EngineUse | None = None
     files: list[str] = field(default_factory=list)
-    command: str = ""
-    tool_version: str = ""
 
     shown: ClassVar[tuple[str, ...]] = ("pareto",)
 

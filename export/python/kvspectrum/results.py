@@ -20,18 +20,23 @@ from kvspectrum.records import from_json
 AnyResult = TypeVar("AnyResult", bound="Result")
 Sizes = int | list[int]  # one for all layers, or one for each; 0 in a layer without a KV cache
 Interval = tuple[float, float]  # 95 %
+BESIDE_DOCUMENTS = ("text", "figures", "json", "path")  # members of Result that no document gives
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
     """The result of a command. `str(result)` is the text that the command prints; a notebook shows it with `figures`.
 
-    text     what the command prints; empty if the result was read from a file
-    figures  by name: "pareto", "spectrum_layers"
-    json     the whole document
-    path     the JSON file
+    command       the command line; empty where the document has none
+    tool_version  of the program that computed it
+    text          what the command prints; empty if the result was read from a file
+    figures       by name: "pareto", "spectrum_layers"
+    json          the whole document
+    path          the JSON file
     """
 
+    command: str = ""
+    tool_version: str = ""
     text: str = field(default="", repr=False)
     figures: dict[str, Figure] = field(default_factory=dict, repr=False)
     json: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -57,7 +62,7 @@ class Result:
         """The result in a JSON document. @param where  names the document in errors"""
         if not isinstance(document, dict):
             raise ValueError(f"{where}: found no object, expected a result of kvspectrum")
-        own = {name: value for name, value in document.items() if name not in Result.__dataclass_fields__}
+        own = {name: value for name, value in document.items() if name not in BESIDE_DOCUMENTS}
         result = from_json(cls, own, where)
         for name, value in {"text": text, "json": document, **members}.items():
             object.__setattr__(result, name, value)  # the class is frozen
@@ -179,8 +184,6 @@ class Evaluation(Result):
     top1: float | None = None  # share of tokens with the full cache's first choice
     tail: DivergenceTail | None = None
     engines: list[EngineUse] = field(default_factory=list)  # that execute the cache
-    command: str = ""
-    tool_version: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,8 +204,6 @@ class TaskEvaluation(Result):
     full: dict[str, Any] | None = None  # the full cache's scores
     difference: dict[str, Any] | None = None  # of log_likelihood from the full cache's, with its interval
     parameters: dict[str, Any] = field(default_factory=dict)
-    command: str = ""
-    tool_version: str = ""
 
 
 @dataclass(frozen=True)
@@ -230,5 +231,3 @@ class TraceEvaluation(Result):
     samples: list[dict[str, Any]]  # one for each prompt
     model: Model
     parameters: dict[str, Any] = field(default_factory=dict)
-    command: str = ""
-    tool_version: str = ""

@@ -74,8 +74,6 @@ class Spectra(Result):
     states: dict[str, StateSpectra]  # k_pre, k_post, v
     constant_channels: list[dict[str, Any]] = field(default_factory=list)
     coding_gain: dict[str, Any] | None = None  # docs/spectra.md
-    command: str = ""
-    tool_version: str = ""
 
     shown: ClassVar[tuple[str, ...]] = ("spectrum_layers",)
 
