@@ -3,7 +3,8 @@
 #   --changed  only files that differ from BASE (default HEAD), including new files
 #   CHECK      some of: format tidy shell docs commands spelling python (default: all)
 # The check `commands` uses the two programs in $KVS_PROGRAMS, or else builds the preset cpu. The check `docs` also
-# builds the site where the programs are and scripts/site.sh has installed its tools.
+# builds the site where the programs are and scripts/site.sh has installed its tools. The check `python` needs the
+# network once, for the tools of scripts/lint/tools.txt (a venv in ~/.cache/kvspectrum/lint).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,7 +26,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#checks[@]} -ne 0 ] || checks=(format tidy shell docs commands spelling python)
 
-for tool in git cmake ninja clang++ clang-format-14 clang-tidy-14 shellcheck codespell pyflakes3; do
+for tool in git cmake ninja clang++ clang-format-14 clang-tidy-14 shellcheck codespell python3; do
   command -v $tool >/dev/null || { echo "lint.sh: error: $tool is missing; scripts/setup.sh installs it" >&2; exit 6; }
 done
 
@@ -85,7 +86,23 @@ check_commands() {
 
 check_spelling() { files | xargs -0r codespell --quiet-level 3; }
 
-check_python() { files '*.py' | xargs -0r pyflakes3; }
+check_python() {
+  local tools=${XDG_CACHE_HOME:-$HOME/.cache}/kvspectrum/lint status=0
+  if ! cmp -s scripts/lint/tools.txt "$tools/ready"; then
+    rm -rf "$tools"
+    python3 -m venv "$tools" || return
+    "$tools/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r scripts/lint/tools.txt || return
+    cp scripts/lint/tools.txt "$tools/ready"
+  fi
+  # ruff's own choice of rules for the package; elsewhere undefined and unused names, and syntax
+  files '*.py' ':!export/python' | xargs -0r "$tools/bin/ruff" check --quiet --output-format concise --select E9,F ||
+    status=1
+  files 'export/python/*.py' | xargs -0r "$tools/bin/ruff" check --quiet --output-format concise || status=1
+  if [ -z "$base" ] || [ -n "$(files 'export/python/*.py' 'export/python/*.pyi' pyproject.toml | tr '\0' ' ')" ]; then
+    "$tools/bin/mypy" --no-error-summary --cache-dir "$tools/mypy" || status=1
+  fi
+  return $status
+}
 
 mkdir -p build
 failed=()

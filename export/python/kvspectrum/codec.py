@@ -27,7 +27,7 @@ class CodecError(ValueError):
 
 class _Struct(ctypes.Structure):
     def __repr__(self):
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name, _ in self._fields_)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)}' for name, *_ in self._fields_)})"
 
 
 class _Options(_Struct):
@@ -79,14 +79,13 @@ def library_path():
     for folder in folders:
         if (folder / _FILE).is_file():
             return str(folder / _FILE)
-    found = ctypes.util.find_library("kvspectrum_codec")
-    if found:
-        return found
+    if listed := ctypes.util.find_library("kvspectrum_codec"):
+        return listed
     raise OSError(f"{_FILE}: found nothing next to {here} and in the folders of libraries, expected it where "
                   "`cmake --install` puts it, or its path in KVSPECTRUM_LIBRARY")
 
 
-_loaded = {}
+_loaded: dict[str, ctypes.CDLL] = {}
 
 
 def _library():
@@ -149,7 +148,7 @@ class Codec:
     @raises CodecError, ConfigError, OSError without a library"""
 
     def __init__(self, config, kv_heads=None, head_dim=None, sha256=None, threads=0):
-        self._library, self._codec = _library(), _pointer()
+        self._library, self._codec = _library(), _pointer()  # a null pointer: closed
         model = read_config(config)["model"]
         without = model.get("layers_without_cache", [])
 
@@ -167,7 +166,7 @@ class Codec:
     def close(self):
         if getattr(self, "_codec", None):
             self._library.kvs_codec_close(self._codec)
-            self._codec = None
+            self._codec = _pointer()
 
     def __enter__(self):
         return self

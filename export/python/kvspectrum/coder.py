@@ -3,6 +3,7 @@
 import torch
 from safetensors import safe_open
 
+from kvspectrum.codec import Codec
 from kvspectrum.stores.trellis import Trellis
 
 SLAB = 512  # tokens that are encoded at once
@@ -21,19 +22,24 @@ def read_coder(path, layer, by_head, codec=None):
 
 
 class Coder:
-    codec = layer = None
+    codec: Codec | None = None  # that encodes on the CPU
+    layer: int
+    widths: list[int]  # bytes of a token's rows
 
     def encode(self, k, v):
         """k (before RoPE), v [kv_head, token, head_dim]; returns codes, uint8 [token, byte]"""
         if self.codec is not None and k.device.type == "cpu":
-            return self.encoded_by_codec(k.float().contiguous(), v.float().contiguous())
+            return self.encoded_by_codec(self.codec, k.float().contiguous(), v.float().contiguous())
         slabs = zip(k.float().split(SLAB, 1), v.float().split(SLAB, 1))
         return torch.cat([self.encode_slab(*slab) for slab in slabs])
 
-    def encoded_by_codec(self, k, v):
+    def encode_slab(self, k, v):
+        raise NotImplementedError
+
+    def encoded_by_codec(self, codec, k, v):
         """The codes of a stream, without its outliers; its rows are those of a head after those of another."""
-        layout, tokens = self.codec.layout(self.layer), k.shape[1]
-        stream = bytearray(self.codec.encode(self.layer, k, v, first_position=layout.sinks))
+        layout, tokens = codec.layout(self.layer), k.shape[1]
+        stream = bytearray(codec.encode(self.layer, k, v, first_position=layout.sinks))
         codes = torch.frombuffer(stream, dtype=torch.uint8, offset=layout.head_bytes, count=tokens * layout.token_bytes)
         rows = codes.split([tokens * width for width in self.widths])
         return torch.cat([row.view(tokens, -1) for row in rows], 1)

@@ -122,7 +122,7 @@ def evaluate(model: AnyPath, text: Option = None, *, method: str | None = None,
     @param options   `save_config="lagkv.json"` writes the method as a config"""
     words = [f"{name}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"
              for name, value in (settings or {}).items()]
-    kind: type[Evaluation] | type[TaskEvaluation] | type[TraceEvaluation] = (
+    kind: type[Evaluation | TaskEvaluation | TraceEvaluation] = (
         TaskEvaluation if task is not None else TraceEvaluation if trace is not None else Evaluation)
     return _run(kind, ("kvcalibrate", "eval"), {
         "model": model, "text": text, "method": method, "set": words, "config": config, "task": task, "trace": trace,

@@ -4,6 +4,7 @@ import copy
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -24,7 +25,7 @@ class Setting:
     stores: Stores | None = None  # the storage types; None: states stay as the model computes them
     codec: object = None  # a transform config as a kvspectrum.codec.Codec, where there is such a library
     window: int = 0  # the last positions that a token reads, its own included; 0: all
-    shared: dict = field(default_factory=dict)  # what the caches of all sequences share
+    shared: dict[str, Any] = field(default_factory=dict)  # what the caches of all sequences share
     adjacent: int = 0  # RoPE's channels where ggml stores those of a chunk next to each other, else 0
 
 
@@ -36,6 +37,8 @@ class CalibratedLayer:
     always_whole = False  # whether it compresses a prefix, at its end, and nothing else
     acts_in_windows = False  # whether it is at work in layers with a sliding window; others keep what these read
     takes_types = True  # whether storage types hold its rows
+    keys: Any  # torch.Tensor, or None
+    values: Any
     no_press = "kvpress has no such press"  # why press.py has none
     unlimited = sys.maxsize
 
@@ -44,8 +47,7 @@ class CalibratedLayer:
         self.k_rows, self.v_rows = self.rows_of(setting)
         self.reset()
 
-    @staticmethod
-    def rows_of(setting):
+    def rows_of(self, setting):
         """How keys and values are held."""
         if setting.stores is None:
             return PlainRows(), PlainRows()
@@ -80,7 +82,8 @@ class CalibratedLayer:
     def attend(self, states):
         """Attention of the new tokens over what is held and over themselves; keeps of them what the method keeps.
         @return [1, query_head, token, head_dim]"""
-        out = attention(self.rotation(states.q, states.first), *self.add_rotated(states), states.scale, self.reach)
+        keys, values = self.add_rotated(states)
+        out = attention(self.rotation(states.q, states.first), keys, values, states.scale, self.reach)
         if self.reach and self.rows >= self.reach:
             self.drop_rows(0, self.rows - self.reach + 1)
         return out

@@ -30,7 +30,7 @@ class ElitekvLayer(CalibratedLayer):
             parameters.refuse("elite", f"found {len(elite)} heads, expected {heads}: query heads that share a key "
                                        "cannot have rows of their own")
         self.elite = torch.tensor(elite)  # [kv_head, pick]
-        self.factors = None
+        self.factors: dict[str, torch.Tensor] = {}  # none: keys and values are held
         self.split = 2 * self.elite.numel()
         if setting.factors:
             self.factors = _read_factors(setting.factors, f"layers.{setting.index}.")
@@ -39,7 +39,7 @@ class ElitekvLayer(CalibratedLayer):
         super().__init__(parameters, setting)
 
     def rows_of(self, setting):
-        if self.factors is None or setting.stores is None:
+        if not self.factors or setting.stores is None:
             return super().rows_of(setting)
         return setting.stores.of_rows(self.split, self.split + len(self.factors["down"])), PlainRows()
 
@@ -57,9 +57,9 @@ class ElitekvLayer(CalibratedLayer):
 
     def attend(self, states):
         k = self.partly_rotated(states.k, states.first)
-        if self.factors is None:
-            return attention(self.partly_rotated(states.q, states.first), *self.add(k, states.v), states.scale,
-                             self.reach)
+        if not self.factors:
+            keys, values = self.add(k, states.v)
+            return attention(self.partly_rotated(states.q, states.first), keys, values, states.scale, self.reach)
         factors = self.factors_like(states.x)
         q = states.q
         if "query" in factors:
@@ -67,8 +67,8 @@ class ElitekvLayer(CalibratedLayer):
             q = rows.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)
         latent = (states.x @ factors["down"].T)[:, None]
         rows, latent = self.add_rows(k.take_along_dim(self.elite_channels(k), -1), latent)
-        out = attention(self.partly_rotated(q, states.first), *self.expanded(rows, latent), states.scale,
-                        self.reach)
+        keys, values = self.expanded(rows, latent)
+        out = attention(self.partly_rotated(q, states.first), keys, values, states.scale, self.reach)
         if "output" in factors:
             rows = out.transpose(1, 2).flatten(2) @ factors["output"].T
             out = rows.unflatten(-1, (q.shape[1], -1)).transpose(1, 2)
@@ -112,8 +112,9 @@ class ElitekvLayer(CalibratedLayer):
 def _read_factors(path, prefix):
     """A layer's tensors by their names: down [d_ckv, d_model] and up [rows, d_ckv], those of S-LRD as blocks of one
     pair; query, query_bias and output where they were fitted."""
-    with safe_open(path, "pt") as file:
-        found = {name.removeprefix(prefix): file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}
+    with safe_open(path, "pt") as file:  # no dict
+        found = {name.removeprefix(prefix): file.get_tensor(name) for name in file.keys()  # noqa: SIM118
+                 if name.startswith(prefix)}
     if "down_k" in found:
         found["down"] = torch.cat([found.pop("down_k"), found.pop("down_v")])
         found["up"] = torch.block_diag(found.pop("up_k"), found.pop("up_v"))

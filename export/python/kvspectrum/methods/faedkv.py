@@ -1,5 +1,6 @@
 import math
 from copy import copy
+from typing import Any
 
 import torch
 
@@ -64,7 +65,7 @@ class FaedkvLayer(CalibratedLayer):
         self.age = parameters.on("age")
         self.wraps = parameters.word("update", "corrected", "literal") == "literal"
         for name, word in (("transform", "dft"), ("spectrum", "half")):
-            parameters.read(name, lambda value: value == word, f"{word}: the others are for the ablation alone")
+            parameters.read(name, lambda value, word=word: value == word, f"{word}: the others are for the ablation alone")
         middle = setting.prefix - self.sinks - self.recent
         if middle < 1 or self.chunks > middle // 2 + 1:
             parameters.refuse("prefix", f"found {setting.prefix}, expected one with {self.chunks} bins between "
@@ -82,7 +83,7 @@ class FaedkvLayer(CalibratedLayer):
 
     def reset(self):
         super().reset()
-        self.spectra = None  # of keys and of values
+        self.spectra: Any = None  # [Spectrum of keys, Spectrum of values], or None
 
     def copy(self):
         copied = super().copy()

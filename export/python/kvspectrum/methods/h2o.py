@@ -1,3 +1,5 @@
+from typing import Any
+
 import torch
 
 from kvspectrum.layer import CalibratedLayer, attention_with_mass
@@ -17,7 +19,7 @@ class H2oLayer(CalibratedLayer):
 
     def reset(self):
         super().reset()
-        self.mass = None  # [kv_head, row]
+        self.mass: Any = None  # [kv_head, row]
 
     def room(self):
         return max(1, self.cache_size - self.rows)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import torch
 
 from kvspectrum.layer import CalibratedLayer, attention, joined
@@ -20,7 +22,8 @@ class KiviLayer(CalibratedLayer):
 
     def reset(self):
         super().reset()
-        self.old_keys = self.old_values = None  # [1, kv_head, group, channel, byte], [1, kv_head, token, byte]
+        self.old_keys: Any = None  # [1, kv_head, group, channel, byte]
+        self.old_values: Any = None  # [1, kv_head, token, byte]
 
     def room(self):
         return self.unlimited if self.in_prefix else self.residual - self.rows

@@ -32,7 +32,8 @@ class SnapkvLayer(CalibratedLayer):
     def attend(self, states):
         if not self.judged <= self.seen < self.prefix:
             return super().attend(states)
-        out, mass = attention_with_mass(self.rotation(states.q, states.first), *self.add_rotated(states), states.scale)
+        keys, values = self.add_rotated(states)
+        out, mass = attention_with_mass(self.rotation(states.q, states.first), keys, values, states.scale)
         self.mass = self.mass + mass[:, :self.judged]
         return out
 

@@ -6,6 +6,7 @@ class TovaLayer(CalibratedLayer):
     token's query (the oldest of equals): softmax weights summed over all query heads. Source: Oren et al. (2024),
     Transformers are Multi-State RNNs, arXiv:2401.06104, section 4."""
 
+    least: int  # the row of least attention
     no_press = "TOVAPress drops tokens once, at the end of a prompt"
 
     def __init__(self, parameters, setting):

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import torch
 
@@ -32,10 +33,10 @@ class TransformLayer(CalibratedLayer):
 
     def reset(self):
         super().reset()
-        self.first = None  # keys and values of the sinks [2, kv_head, token, head_dim]
+        self.first: Any = None  # keys and values of the sinks [2, kv_head, token, head_dim]
         self.start = 0  # of tokens after the sinks, the first one with codes: others are outside of the window
-        self.places = []  # outliers, counted after the sinks
-        self.outliers = None  # [2, kv_head, outlier, byte]
+        self.places: list[int] = []  # outliers, counted after the sinks
+        self.outliers: Any = None  # [2, kv_head, outlier, byte]
 
     def coded_of(self, tokens):
         """How many are coded when so many came after the sinks."""

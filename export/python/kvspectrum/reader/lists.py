@@ -1,5 +1,7 @@
 """The rules `lists` of the schema: what draft-07 cannot say of lists and of members that belong together."""
 
+from itertools import pairwise
+
 from kvspectrum.reader.error import ConfigError, shown
 from kvspectrum.reader.schema import SCHEMA, parameters_of
 
@@ -98,7 +100,7 @@ class _Rules:
             self.refuse(place, "found an empty list, expected some entries")
         if "length" in rule and len(value) != (expected := self.size_of(rule["length"], position)):
             self.refuse(place, f"found {len(value)} entries, expected one for each of the {expected} {rule['length']}")
-        if "ascending" in rule and any(a >= b for a, b in zip(value, value[1:])):
+        if "ascending" in rule and any(a >= b for a, b in pairwise(value)):
             self.refuse(place, "found another order, expected numbers in ascending order, each once")
         if "distinct" in rule and len(set(value)) != len(value):
             self.refuse(place, "found a number twice, expected each number once")

@@ -24,8 +24,9 @@ _TYPES = _GGML | {
 class _Layer:
     """A layer's parameters, standards included."""
 
-    def __init__(self, values, refuse):
-        self.values, self.refuse = values, refuse
+    def __init__(self, values, refuse, index, model):
+        """@param model  with the sizes of layer `index`"""
+        self.values, self.refuse, self.index, self.model = values, refuse, index, model
 
     def __getitem__(self, name):
         return self.values[name]
@@ -78,9 +79,9 @@ class _Reader:
 
     def layer(self, position):
         values = {name: self.of_layer(name, position) for name in self.standards if name != "layers"}
-        layer = _Layer(values, self.refuse)
-        layer.index = self.layers[position]
-        layer.model = {**self.model, **{name: size_of(self.model, name, layer.index) for name in _SIZES}}
+        index = self.layers[position]
+        sizes = {name: size_of(self.model, name, index) for name in _SIZES}
+        layer = _Layer(values, self.refuse, index, {**self.model, **sizes})
         for name in _NUMBER_LISTS & self.given.keys():
             limit = values["chunks"] if name.startswith("kept") else self.model["layers"]
             values[name] = self.numbers(name, values[name], limit)

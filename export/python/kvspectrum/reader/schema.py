@@ -3,12 +3,13 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from kvspectrum.reader.error import ConfigError, shown
 
 SCHEMA = json.loads(Path(__file__).with_name("kvspectrum-config.schema.json").read_text(encoding="utf-8"))
 
-_TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "null": type(None)}
+_TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "null": type(None)}
 
 
 class _Violation(Exception):

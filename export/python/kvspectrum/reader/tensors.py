@@ -5,6 +5,7 @@ import math
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 from kvspectrum.reader.error import ConfigError
 from kvspectrum.reader.json_text import parse
@@ -35,7 +36,7 @@ class Tensors:
         self.path, data = Path(path), Path(path).read_bytes()
         try:
             length = int.from_bytes(data[:8], "little")
-            header = parse(data[8:8 + length]) if 8 + length <= len(data) else None
+            header: Any = parse(data[8:8 + length]) if 8 + length <= len(data) else None
             self.entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
             self.data = memoryview(data)[8 + length:]
             self._check_offsets()
@@ -58,7 +59,7 @@ class Tensors:
 
     def values(self, name, shape):
         """As numbers that can be compared. @raises ConfigError unless the tensor has this shape and finite values"""
-        entry = self.entries.get(name)
+        entry: Any = self.entries.get(name)
         found = None if entry is None else entry["shape"]
         if found != list(shape):
             self.refuse(name, f"found {'none' if found is None else found}, expected shape {list(shape)}")
@@ -118,7 +119,7 @@ def _check_transform(document, tensors):
         values = 2 * kv_heads * head_dim
         product = (kv_heads, head_dim, head_dim) if by_head else (values, values)
 
-        def read(what, shape, fits=lambda value: True, expected=""):
+        def read(what, shape, fits=lambda value: True, expected="", layer=layer):
             name = f"layers.{layer}.{what}"
             found = tensors.values(name, shape)
             if not all(map(fits, set(found))):

@@ -23,7 +23,8 @@ class Basis:
     def __init__(self, run=0, signs=False, adjacent=0):
         self.run, self.signs, self.adjacent = run, signs, adjacent
         root = torch.tensor(1.0) / torch.tensor(float(max(run, 1))).sqrt()
-        self.to_factor, self.from_factor = (1.0, 1 / max(run, 1)) if signs else (root.item(), root.item())
+        self.to_factor: float = 1.0 if signs else root.item()
+        self.from_factor: float = 1 / max(run, 1) if signs else root.item()
 
     def turns(self, x):
         return self.run > 0 and x.shape[-1] % self.run == 0

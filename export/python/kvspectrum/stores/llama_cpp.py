@@ -22,6 +22,7 @@ def five_bit_codes(rows):
 
 class Block:
     values = 32
+    bits: int  # of a code
 
     def put_codes(self, codes):
         return five_bits(codes.int()) if self.bits == 5 else packed(codes, self.bits)

@@ -2,6 +2,8 @@
 the state; the state selects an entry of the book for that number of bits. A row is its gain (f16), whose high byte is
 the first state, and the stream."""
 
+from typing import Any
+
 import torch
 
 from kvspectrum.stores.bits import as_bytes, half_columns, over
@@ -67,7 +69,7 @@ class Trellis:
         rows = len(z)
         numbers = torch.arange(STATES, device=z.device)
         cost = torch.where(numbers == start, 0.0, FAR)
-        back = []
+        back: list[Any] = []  # tensors, None where there are no bits
         for i, count in enumerate(self.counts):
             if not count:
                 back.append(None)

@@ -1,5 +1,7 @@
 """vLLM's rows with a scale of their own, and TurboQuant's keys."""
 
+from collections.abc import Callable
+
 import torch
 
 from kvspectrum.stores.bits import as_bytes, from_bytes, half_columns, halves, over, packed, rounded_away, unpacked
@@ -10,6 +12,9 @@ class ScaledRow:
     """One f32 scale per token and head, after the codes."""
 
     values = None
+    most: int  # the largest code
+    put: Callable[[torch.Tensor], torch.Tensor]  # codes as bytes
+    get: Callable[[torch.Tensor], torch.Tensor]
 
     def encode(self, x):
         scale = over(x.abs().amax(-1, keepdim=True), self.most).clamp_min(1e-6)
