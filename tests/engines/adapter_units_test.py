@@ -26,7 +26,7 @@ HEADS, KV_HEADS, HEAD_DIM, PREFIX = 4, 2, 8, 30
 class Embedding:
     """Returns RoPE of HEAD_DIM − 2 channels."""
 
-    inv_freq, attention_scaling = 10.0 ** -torch.arange(3), 1.5
+    inv_freq, attention_scaling = 10.0 ** -torch.arange(3, dtype=torch.float64), 1.5
 
     def __call__(self, x, positions):
         angles = positions[..., None] * self.inv_freq.repeat(2)
