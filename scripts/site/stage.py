@@ -34,7 +34,7 @@ def copy_pages(out):
 
 def command_page(program, helps):
     """Returns the page of one program: the help of each command in its own section."""
-    lines = [f"# {program}", "", "This page holds the `--help` of each command, as the programs print it."]
+    lines = [f"# {program}", "", "This page holds the `--help all` of each command, as the programs print it."]
     for (name, command), text in helps.items():
         if name == program:
             lines += ["", f"## {command}", "", "```text", text.rstrip(), "```"]
