@@ -114,7 +114,6 @@ Markup configurations_table(const std::string& caption, const ComparedList& conf
                         {"Retrieval", true, "questions answered"},
                         {"Log-lik.", true, "of the right answers, nats a token"},
                         {"Decode", true, "tokens a second"},
-                        {"Documents", true, "on which it was scored"},
                         {"Runs in", false, "engines that execute it (docs/engines.md)"},
                         {"Note", false},
                         {"Settings", false}});
@@ -126,7 +125,7 @@ Markup configurations_table(const std::string& caption, const ComparedList& conf
                one.loss ? share_cell(one.loss->top1) : Cell::missing(),
                one.retrieval ? share_cell(one.retrieval->accuracy) : Cell::missing(),
                one.retrieval ? number_cell(one.retrieval->log_likelihood) : Cell::missing(),
-               cell_of(speed_of(one, speeds), [](double speed) { return shown(speed); }), count_cell(one.documents),
+               cell_of(speed_of(one, speeds), [](double speed) { return shown(speed); }),
                words_or_dash(listed(one.engines)), words_or_dash(state_of(one)), words_or_dash(settings_of(one))},
               one.pareto_front ? "front-row"
               : one.stopped    ? "stopped"

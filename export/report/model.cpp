@@ -69,6 +69,11 @@ std::string heads_text(const ModelRecord& model) {
          " channels";
 }
 
+std::string layers_text(const ModelRecord& model) {
+  const std::string without = model.layers_without_cache ? shown_count(model.layers_without_cache->size()) : "";
+  return shown_count(model.layers) + (without.empty() ? "" : ", " + without + " of them without a KV cache");
+}
+
 Markup model_facts(const JsonCursor& json) {
   const auto model = from_json<ModelRecord>(json);
   const JsonCursor of_rope = json.at("rope");
@@ -83,7 +88,7 @@ Markup model_facts(const JsonCursor& json) {
           : Markup();
   return element("dl", {{"class", "facts"}},
                  fact("Name", model.name) + fact("Architecture", model.architecture) +
-                     fact("Layers", shown_count(model.layers)) + fact("Heads", heads_text(model)) +
+                     fact("Layers", layers_text(model)) + fact("Heads", heads_text(model)) +
                      fact("Full cache", shown_count(bytes) + " bytes a token at 16 bits") + states + rope +
                      fact("SHA-256 of the weights", model.sha256));
 }

@@ -34,8 +34,10 @@ TEST(ReportSections, AreEmptyWithoutTheirResults) {
 }
 
 TEST(ReportSections, ComparedCachesStandBesideTheBestOfTheirBudget) {
-  EXPECT_THAT(comparison_section(read_outputs({"comparison.json"})).body.html(),
-              AllOf(HasSubstr("KL × best"), HasSubstr("×\u00A080.0 (52.0 to 123)")));
+  const std::string html = comparison_section(read_outputs({"comparison.json"})).body.html();
+  EXPECT_THAT(html,
+              AllOf(HasSubstr("KL × best"), HasSubstr("×\u00A080.0 (52.0 to 123)"), HasSubstr(">Caches scored on ")));
+  EXPECT_EQ(count(html, ">Documents<"), 1U);  // of calibrated settings; the captions of the others say how many
 }
 
 TEST(ReportSections, LayersWithTheirOwnRopeAreNamed) {
@@ -50,8 +52,9 @@ TEST(ReportSections, LayersWithTheirOwnRopeAreNamed) {
   model["rope"]["kinds"] = {plain, other, none};
   model["rope"]["layer_kinds"] = {0, 1, 0, 0, 2};
   const std::string html = model_section(changed_output(OutputKind::kSpectrum, json)).body.html();
-  EXPECT_THAT(html, AllOf(HasSubstr("RoPE of layers 0, 2, 3<"), HasSubstr("base 10"), Not(HasSubstr("base 1e+06")),
-                          HasSubstr("RoPE of layer 4<"), HasSubstr("none: keys do not turn")));
+  EXPECT_THAT(html, AllOf(HasSubstr("5, 1 of them without a KV cache"), HasSubstr("RoPE of layers 0, 2, 3<"),
+                          HasSubstr("base 10"), Not(HasSubstr("1,000,000")), HasSubstr("RoPE of layer 4<"),
+                          HasSubstr("none: keys do not turn")));
 }
 
 /// A second comparison of the model with the speeds of each, in two folders.
