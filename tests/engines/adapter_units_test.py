@@ -139,6 +139,14 @@ def layer_of(method, **changes):
                                     stores=Stores(parameters, 0) if "type" in changes else None))
 
 
+def check_memory(name, layer):
+    """What a cache holds keeps no larger tensor in memory."""
+    for member, x in vars(layer).items():
+        if isinstance(x, torch.Tensor):
+            held, needed = x.untyped_storage().nbytes(), x.numel() * x.element_size()
+            assert held == needed, f"{name}: {member} of {needed} bytes keeps {held}"
+
+
 def check_cuts(method, **changes):
     """Feeds 64 tokens at once, in groups of 7, and one by one."""
     states, name = random_states(64), " ".join([method, *changes.values()])
@@ -150,6 +158,8 @@ def check_cuts(method, **changes):
         check(f"{name}: in groups of {size}", (found - expected).abs().max().item(), 1e-10)
         assert layer.seen == 64 and torch.allclose(layer.keys, at_once.keys, atol=1e-10)
         assert torch.allclose(layer.values, at_once.values, atol=1e-10)
+        check_memory(name, layer)
+    check_memory(name, at_once)
     assert at_once.rows == ROWS[method], (method, at_once.rows)
     at_once.reset()
     assert at_once.rows == 0 and torch.equal(at_once.run(states), expected)

@@ -136,8 +136,13 @@ class CalibratedLayer:
                                   for x in (self.keys, self.values))
 
 
+def owned(x):
+    """x in memory of its own where it is a part of a larger tensor, which it would keep in memory."""
+    return x.clone() if x.untyped_storage().nbytes() > x.numel() * x.element_size() else x
+
+
 def joined(rows, new):
-    return new if rows is None else torch.cat([rows, new], -2)
+    return owned(new) if rows is None else torch.cat([rows, new], -2)
 
 
 def attention(q, k, v, scale, window=0):

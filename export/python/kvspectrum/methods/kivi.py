@@ -2,7 +2,7 @@ from typing import Any
 
 import torch
 
-from kvspectrum.layer import CalibratedLayer, attention, joined
+from kvspectrum.layer import CalibratedLayer, attention, joined, owned
 from kvspectrum.stores.steps import Stepped
 
 
@@ -68,7 +68,7 @@ class KiviLayer(CalibratedLayer):
                 [self.old_keys, self.codec.encode(groups.float())], 2)
         if old:
             self.old_values = joined(self.old_values, self.coded_values(self.values[..., :old, :]))
-        self.keys, self.values = self.keys[..., whole:, :], self.values[..., old:, :]
+        self.keys, self.values = owned(self.keys[..., whole:, :]), owned(self.values[..., old:, :])
 
     def decoded_keys(self, like):
         return self.codec.decode(self.old_keys).mT.flatten(2, 3).to(like)

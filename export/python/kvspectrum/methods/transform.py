@@ -4,7 +4,7 @@ from typing import Any
 import torch
 
 from kvspectrum.coder import read_coder
-from kvspectrum.layer import CalibratedLayer, joined
+from kvspectrum.layer import CalibratedLayer, joined, owned
 from kvspectrum.rotation import rotated
 from kvspectrum.stores import q8_or_f16
 
@@ -59,7 +59,7 @@ class TransformLayer(CalibratedLayer):
         held = self.decoded(heads, late)
         out = self.attend_rows(states, held, late, (coded, last), after)
         if self.recent:
-            self.values = self.values[:, :, last - coded:]
+            self.values = owned(self.values[:, :, last - coded:])
         else:
             self.values = None
         self.drop_old(after, last)
@@ -131,5 +131,5 @@ class TransformLayer(CalibratedLayer):
         """Lets codes go that no later token reads."""
         oldest = max(0, after - self.reach + 1) if self.reach else 0
         if self.keys is not None and (gone := min(oldest, coded) - self.start) > 0:
-            self.keys = self.keys[:, :, gone:]
+            self.keys = owned(self.keys[:, :, gone:])
             self.start += gone
