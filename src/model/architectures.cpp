@@ -8,7 +8,7 @@ namespace kvs::inline model {
 
 namespace {
 
-#define KVS_ADDRESS(name) &name,
+#define KVS_ADDRESS(name) &(name),
 constexpr std::array kArchitectures{KVS_FAMILIES(KVS_ADDRESS)};
 #undef KVS_ADDRESS
 

@@ -44,6 +44,7 @@ class GgufTensors : public testing::Test {
       keys.add(architecture + "." + key, value);
     keys.add(architecture + ".attention.layer_norm_rms_epsilon", 1e-5F);
     std::vector<OutputTensor> tensors;
+    tensors.reserve(shapes_.size());
     for (const auto& [name, shape] : shapes_)
       tensors.push_back(
           held_tensor(name, shape, std::vector<float>(shape.size() > 1 ? shape[0] * shape[1] : shape[0])));
