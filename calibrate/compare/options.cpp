@@ -101,9 +101,8 @@ bool calibrates(const Options& options, const CompareGrid& grid) {
 /// Refuses an engine whose caches are all the full cache at 16 bits, and options that have no effect with an engine.
 void check_engine(const Options& options) {
   const Engine& engine = *compared_engine(options);
-  refuse_options(options, {"types-with-methods"}, "--engine");
   require_compared_caches(engine, "--engine");
-  if (engine.types.empty()) refuse_options(options, {"types"}, "--engine " + std::string(engine.name));
+  if (!engine.runs_methods) refuse_options(options, {"types-with-methods"}, "--engine " + std::string(engine.name));
 }
 
 /// Adds the options of the text that methods are calibrated on.
@@ -211,7 +210,7 @@ CompareGrid compare_grid(const Options& options) {
   else
     grid.types.assign(engine->types.begin(), engine->types.end());
   if (engine != nullptr) grid.settings = settings_of(*engine);
-  const bool composes = engine == nullptr && options.text("types-with-methods") != "none";
+  const bool composes = (engine == nullptr || engine->runs_methods) && options.text("types-with-methods") != "none";
   if (composes) grid.composed = type_words(options, "types-with-methods");
   return grid;
 }

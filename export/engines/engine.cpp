@@ -156,7 +156,7 @@ OfferedTypes offered_types(const Engine& engine, const ModelConfig& model, const
 }
 
 void require_compared_caches(const Engine& engine, const std::string& option) {
-  if (engine.types.empty() && !engine.runs_methods)
+  if (engine.types.empty())
     throw Error(ErrorCode::kUnsupported, option,
                 "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary));
 }

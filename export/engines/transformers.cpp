@@ -46,6 +46,11 @@ std::string obstacle_of_model(const ModelConfig& model) {
   return "";
 }
 
+/// Storage types of this project's comparisons. The package executes all the others, too.
+constexpr std::array<std::string_view, 9> kPackageTypes{
+    "q8_0",   "q5_0", "q4_0", "q8_0/q4_0", "fp8", "int8_per_token_head", "int4_per_token_head", "turboquant_4bit_nc",
+    "quarot4"};
+
 std::string obstacle_of_package(const EngineCache& cache) { return obstacle_of_model(cache.model); }
 
 EngineUse use_in_package(const EngineCache& /*cache*/) {
@@ -64,6 +69,7 @@ const Engine kTransformers{
 const Engine kTransformersPackage{.name = "transformers-kvspectrum",
                                   .version = "5.0 to 5.24",
                                   .summary = "every method and storage type, with the package kvspectrum",
+                                  .types = kPackageTypes,
                                   .runs_methods = true,
                                   .obstacle = obstacle_of_package,
                                   .use = use_in_package};

@@ -156,7 +156,6 @@ TEST_F(LayerTypes, OfAnEngineWithoutThemAreRefused) {
   expect_refusal(search("sglang", "60%", {"--per-layer-rounds", "1"}), 4,
                  "--per-layer-rounds: found with sglang, which has one type for all layers");
   expect_refusal(search("transformers", "60%"), 4, "--engine: found transformers, which executes");
-  expect_refusal(search("transformers-kvspectrum", "60%"), 4, "expected an engine with storage types");
   expect_refusal(search("vlm", "60%"), 2, "--engine: found 'vlm', expected one of llama.cpp");
   expect_refusal(search("vllm", "10%"), 2, "expected at least");
   expect_refusal(search("ik_llama.cpp", "60%"), 4, "ik_llama.cpp: ");  // heads of 16 channels, blocks of 32

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "tests/cli/text_fixture.h"
 
 namespace kvs::testing {
@@ -7,6 +9,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
 
 class RecommendProgram : public TextPrograms {
  protected:
@@ -39,6 +42,17 @@ TEST_F(RecommendProgram, MeasuresTheEnginesTypesAndWritesWhatItNeeds) {
                                                               folder_ / "rays.txt", "--max-kl", "5.5", "--resume"}));
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("finished before"));
+}
+
+TEST_F(RecommendProgram, MeasuresThePackagesTypesAndItsMethodsInBoth) {
+  write_text_of_rays(folder_ / "rays.txt", 12);
+  const Outcome outcome = run("kvcalibrate", recommend("safe", {"--engine", "transformers-kvspectrum", "--context",
+                                                                "64", "--text", folder_ / "rays.txt"}));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::set<std::string> labels;
+  const Json comparison = config("safe/comparison.json");
+  for (const Json& one : comparison.at("configurations")) labels.insert(one.at("label"));
+  EXPECT_THAT(labels, IsSupersetOf({"int8_per_token_head", "fp8", "streaming", "h2o + q8_0"}));
 }
 
 TEST_F(RecommendProgram, AShortTextShortensTheContext) {

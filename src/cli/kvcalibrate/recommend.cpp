@@ -36,6 +36,7 @@ constexpr std::int64_t kMinContext = 16, kMaxContext = 1 << 24;
 constexpr double kQuestions = 0.1;  // share of --time for questions
 /// Shares of the full cache's bytes at which methods are sized.
 constexpr double kShares[] = {0.75, 0.5, 0.375, 0.25, 0.125};
+constexpr const char* kComposedType = "q8_0";  // of the rows of other methods
 
 void check_recommend_options(const Options& options) {
   require_compared_caches(engine_of(options.text("engine"), "--engine"), "--engine");
@@ -103,6 +104,7 @@ CompareGrid grid_of(const Engine& engine, std::optional<double> share) {
   std::ranges::sort(grid.budgets, std::greater());
   grid.types.assign(engine.types.begin(), engine.types.end());
   grid.settings = settings_of(engine);
+  if (engine.runs_methods) grid.composed.emplace_back(kComposedType);
   for (const Method* const method : all_methods())
     if (!method->only_with_config() && (engine.runs_methods ? method->compared : method == &kFullMethod))
       grid.methods.emplace_back(method->name);

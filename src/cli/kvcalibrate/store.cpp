@@ -20,13 +20,10 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kScaleOptions{"types", "scale", "per"};
 
-/// Refuses an engine without storage types, and types by layer in an engine that has one for all of them.
+/// Refuses an engine without storage types, and types by layer in an engine that has one type for all layers.
 void check_engine_types(const Options& options) {
   const Engine& engine = engine_of(options.text("engine"), "--engine");
   require_compared_caches(engine, "--engine");
-  if (engine.types.empty())
-    throw Error(ErrorCode::kUnsupported, "--engine",
-                "found " + std::string(engine.name) + ", expected an engine with storage types");
   if (engine.by_layer == TypesByLayer::kOne && options.has("per-layer-rounds"))
     throw Error(ErrorCode::kUnsupported, "--per-layer-rounds",
                 "found with " + std::string(engine.name) + ", which has one type for all layers");
