@@ -26,6 +26,8 @@ class LoadedConfig {
   /// @param parameters  as for read()
   virtual std::function<Cache()> caches(Backend& backend, const ModelConfig& model, Parameters& parameters,
                                         std::size_t tokens) const = 0;
+  /// Returns why the Python package does not read the config, as "found …, expected …"; empty if it does.
+  virtual std::string package_obstacle() const { return ""; }
   /// Bytes that the caches of all sequences share, in addition to those of each cache.
   virtual std::size_t shared_bytes() const noexcept { return 0; }
 };

@@ -15,15 +15,22 @@ constexpr double kShrinkage = 1e-3, kDamping = 1e-3, kMinVariance = 1e-12;
 
 using Matrix = TensorView<double, 2>;
 
-/// Returns Σ with an increased diagonal.
-std::vector<double> covariance(const TransformMoments& moments, std::size_t n, const std::vector<double>& mean) {
+void increase_diagonal(std::vector<double>& matrix, std::size_t values) {
+  for (std::size_t row = 0; row < values; ++row) {
+    double& value = matrix[row * (values + 1)];
+    value = std::max(0.0, value) * (1 + kShrinkage);
+  }
+}
+
+/// Returns Σ.
+std::vector<double> covariance(const TransformMoments& moments, const LayerGroup& layers,
+                               const std::vector<double>& mean) {
   const std::size_t values = mean.size();
-  std::vector<double> matrix(moments.outer(n).begin(), moments.outer(n).end());
+  std::vector<double> matrix = moments.outer(layers);
   for (std::size_t row = 0; row < values; ++row)
     for (std::size_t column = 0; column < values; ++column) {
       double& value = matrix[row * values + column];
       value = value / moments.tokens() - mean[row] * mean[column];
-      if (row == column) value = std::max(0.0, value) * (1 + kShrinkage);
     }
   return matrix;
 }
@@ -69,8 +76,8 @@ struct Block {
   std::size_t first, size;
 };
 
-std::vector<Block> blocks_of(const TransformHeads& heads, TransformRows rows) {
-  const std::size_t values = heads.values(), keys = values / 2;
+std::vector<Block> blocks_of(const TransformHeads& heads, TransformRows rows, std::size_t values) {
+  const std::size_t keys = values / 2;
   if (rows == TransformRows::kLayer) return {{0, values}};
   std::vector<Block> blocks;
   for (std::size_t channel = 0; channel < keys; ++channel) blocks.push_back({channel, 1});
@@ -95,23 +102,38 @@ void decompose(CalibrationOps& ops, const std::vector<double>& weighed, std::siz
 
 }  // namespace
 
-TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& moments, std::size_t n,
-                               const TransformScales& scales, TransformRows rows) {
-  const TransformHeads& heads = moments.geometry().heads[n];
-  const std::size_t values = heads.values(), head_dim = heads.head_dim;
+TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& moments, const LayerGroup& layers,
+                               std::span<const TransformScales> scales, TransformRows rows,
+                               const TokenPrediction* prediction) {
+  const TransformHeads& heads = moments.geometry().heads[layers.first];
+  const std::size_t values = moments.geometry().values(layers), of_layer = heads.values(), head_dim = heads.head_dim;
   TransformBasis basis;
-  basis.mean.assign(moments.sum(n).begin(), moments.sum(n).end());
+  basis.mean.assign(moments.sum(layers).begin(), moments.sum(layers).end());
   for (double& mean : basis.mean) mean /= moments.tokens();
-  const std::vector<double> factors = cost_factors(ops, moments, n, scales, rows);
-  std::vector<double> weighed = covariance(moments, n, basis.mean);
+  std::vector<double> factors;
+  for (std::size_t n = 0; n < layers.count; ++n) {
+    const std::vector<double> some = cost_factors(ops, moments, layers.first + n, scales[n], rows);
+    factors.insert(factors.end(), some.begin(), some.end());
+  }
+  std::vector<double> weighed;
+  if (prediction == nullptr) {
+    weighed = covariance(moments, layers, basis.mean);
+  } else {
+    LayerPrediction of_layers = prediction_of(*prediction, moments.geometry(), layers);
+    weighed = residual_covariance(moments, layers, of_layers);
+    basis.mean = std::move(of_layers.mean);
+    basis.map = std::move(of_layers.map);
+  }
+  increase_diagonal(weighed, values);
   multiply_blocks(ops, weighed, values, factors, head_dim, Triangular::kMultiply);
   transpose(weighed, values);  // Lᵀ Σ, as Σ is symmetric
   multiply_blocks(ops, weighed, values, factors, head_dim, Triangular::kMultiply);
   std::vector<double> vectors;
-  for (const Block& block : blocks_of(heads, rows)) decompose(ops, weighed, values, block, basis.variances, vectors);
+  for (const Block& block : blocks_of(heads, rows, values))
+    decompose(ops, weighed, values, block, basis.variances, vectors);
   const double most = *std::ranges::max_element(basis.variances);
   if (!(most > 0))
-    throw Error(ErrorCode::kData, "layer " + std::to_string(moments.geometry().layers[n]),
+    throw Error(ErrorCode::kData, "layer " + std::to_string(moments.geometry().layers[layers.first]),
                 "found keys and values that never change, expected some that do");
   basis.synthesis = vectors;
   multiply_blocks(ops, basis.synthesis, values, factors, head_dim, Triangular::kSolve);
@@ -127,7 +149,10 @@ TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& mome
     }
   for (std::size_t row = 0; row < values; ++row) {
     const double* const vector = &vectors[row * values];
-    basis.key_shares.push_back(std::inner_product(vector, vector + values / 2, vector, 0.0));
+    double keys = 0;
+    for (std::size_t first = 0; first < values; first += of_layer)
+      keys += std::inner_product(vector + first, vector + first + of_layer / 2, vector + first, 0.0);
+    basis.key_shares.push_back(keys);
     const double deviation = std::sqrt(basis.variances[row]);
     for (std::size_t column = 0; column < values; ++column) {
       basis.analysis[row * values + column] /= deviation;

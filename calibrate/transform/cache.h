@@ -20,14 +20,15 @@ enum class TransformRows : std::uint8_t {  // in the order of kTransformRowNames
 
 inline constexpr std::array<std::string_view, 2> kTransformRowNames{"layer", "head"};
 
-/// Transform coding of one layer's values x of a token: the keys before RoPE of all KV heads, then the values.
+/// Transform coding of a token's values x in one layer, or in neighbouring layers that share a row (a group): of each
+/// layer the keys before RoPE of all KV heads, then the values.
 struct TransformLayer {
-  std::size_t layer = 0;
+  std::size_t layer = 0;  // the first one of a group
   TransformRows rows = TransformRows::kLayer;
   std::vector<float> mean;  // [value]
   /// Coefficients (with unit variance) are analysis · (x − mean); synthesis is the inverse. kLayer: [coefficient,
-  /// value] and [value, coefficient]; kHead, for values: [kv_head, coefficient, channel] and [kv_head, channel,
-  /// coefficient].
+  /// value] and [value, coefficient], in a group only the coefficients with bits; kHead, for values: [kv_head,
+  /// coefficient, channel] and [kv_head, channel, coefficient].
   std::vector<float> analysis, synthesis;
   std::vector<float> deviations = {};  // kHead, for keys: [kv_head · channel]; coefficients are (x − mean) / deviation
   std::vector<std::size_t> bits;       // [coefficient], 0 to 8; kHead: first those of keys, head by head
@@ -37,7 +38,12 @@ struct TransformLayer {
   std::vector<float> books;  // [bits 0 … 8][state]: codecs/trellis.h; the same for all layers
   std::size_t sinks = 0;     // number of first tokens kept in full
   std::size_t recent = 0;    // number of tokens coded at once, as soon as twice as many wait in q8_0
+  /// [value, embedding channel], or empty: a token's row is coded after its prediction from the token's embedding
+  /// (TokenInputs) is subtracted; `mean` is the map's constant. kLayer only, with `recent` above 0.
+  std::vector<float> prediction = {};
+  std::vector<std::size_t> others = {};  // the other layers of a group, ascending; kLayer only
 
+  std::size_t layers() const noexcept { return 1 + others.size(); }
   std::size_t values() const noexcept { return mean.size(); }
 };
 
@@ -54,10 +60,12 @@ TransformShape transform_shape(const ModelConfig& model, std::size_t layer);
 struct RowSet {
   std::size_t first = 0, count = 0, size = 0;
 };
-std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape);
+/// @param layers  number of layers that share a row
+std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape, std::size_t layers = 1);
 
 /// A layer's products in a backend's memory, shared by every sequence.
 class TransformProducts;
+class TokenInputs;
 std::shared_ptr<const TransformProducts> make_transform_products(Backend& backend, const TransformLayer& layer,
                                                                  const TransformShape& shape);
 
@@ -74,11 +82,19 @@ enum class CodedSides { kBoth, kKeys, kValues };
 ///  - kHead: a single token reads the codes directly. Keys are rotated when read; values are read as coefficients, and
 ///    each query head's result is transformed back at the end: 2Gd values decoded per cached token and layer.
 /// @param sides  other than kBoth only for a single group of tokens
+/// @param inputs  of a layer with a prediction: shared by all layers of the sequence; layer 0 fills it
 std::unique_ptr<LayerCache> make_transform_cache(std::shared_ptr<const TransformProducts> products,
-                                                 CodedSides sides = CodedSides::kBoth);
+                                                 CodedSides sides = CodedSides::kBoth,
+                                                 std::shared_ptr<TokenInputs> inputs = nullptr);
+/// Returns the caches of the layers of a group, in order, which share their codes. A pass must take them through all
+/// layers of the group before the next tokens come, at most max_tokens_per_call() tokens: the tokens of all layers are
+/// coded after the last layer's attention. TransformLayer::recent is at least 1.
+/// @param inputs  as above
+std::vector<std::unique_ptr<LayerCache>> make_group_caches(std::shared_ptr<const TransformProducts> products,
+                                                           std::shared_ptr<TokenInputs> inputs = nullptr);
 /// Returns the stored bytes of a waiting token: keys and values in q8_0; f16 for heads that do not fit its blocks.
 std::size_t recent_bytes(const TransformShape& shape) noexcept;
-/// Returns the stored bytes of an outlier: recent_bytes() and its position.
-std::size_t outlier_bytes(const TransformShape& shape) noexcept;
+/// Returns the stored bytes of an outlier: recent_bytes() of each layer that shares a row, and its position.
+std::size_t outlier_bytes(const TransformShape& shape, std::size_t layers = 1) noexcept;
 
 }  // namespace kvs::inline calibrate

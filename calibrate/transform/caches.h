@@ -17,7 +17,9 @@ class TransformCaches {
 
  private:
   CacheShape shape_;
-  std::vector<std::shared_ptr<const TransformProducts>> products_;  // [layer]
+  std::vector<std::shared_ptr<const TransformProducts>> products_;  // [layer]; of a group, with its first layer
+  std::vector<std::vector<std::size_t>> groups_;                    // [group of several layers]
+  bool predicts_ = false;  // some rows are predicted from the tokens' embeddings
 };
 
 }  // namespace kvs::inline calibrate

@@ -3,6 +3,8 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <tuple>
 
 #include "calibrate/transform/bits.h"
 #include "calibrate/transform/books.h"
@@ -18,33 +20,35 @@ constexpr std::size_t kMeasuredBits = 2;  // per value, when costs are measured
 
 Eigen::Index index(std::size_t n) { return static_cast<Eigen::Index>(n); }
 
-TransformShape shape_of(const TransformGeometry& geometry, std::size_t n) {
-  return {geometry.heads[n].kv_heads, geometry.heads[n].head_dim};
+TransformShape shape_of(const TransformGeometry& geometry, const LayerGroup& group) {
+  return {geometry.heads[group.first].kv_heads, geometry.heads[group.first].head_dim};
 }
 
 /// Data of the layers that the steps pass on.
 struct Coder {
-  std::vector<TransformBasis> bases;
-  std::vector<std::vector<std::size_t>> bits;  // [layer][coefficient]
-  std::vector<double> thresholds;
+  std::vector<LayerGroup> groups;
+  std::vector<TransformBasis> bases;           // [group]
+  std::vector<std::vector<std::size_t>> bits;  // [group][coefficient]
+  std::vector<double> thresholds;              // [group]
 };
 
 /// The coded part of the calibration's rows.
 class Coding {
  public:
-  Coding(const TransformMoments& moments, const TransformPlan& plan, const TransformProgress& progress)
+  Coding(const TransformMoments& moments, const TransformPlan& plan, const std::vector<LayerGroup>& groups,
+         const TransformProgress& progress)
       : moments_(moments), plan_(plan), progress_(progress) {
-    for (std::size_t n = 0; n < moments.geometry().layers.size(); ++n)
-      sets_.push_back(row_sets(plan.rows, shape_of(moments.geometry(), n)));
+    for (const LayerGroup& group : groups)
+      sets_.push_back(row_sets(plan.rows, shape_of(moments.geometry(), group), group.count));
   }
 
-  /// Returns the bits of the coefficients of layers `first`, `first` + 1, … @param tokens  [layer] number of tokens
-  /// with stored codes
-  std::vector<std::vector<std::size_t>> bits(std::size_t first_layer, std::span<const TransformBasis> bases,
+  /// Returns the bits of the coefficients of groups `first_group`, `first_group` + 1, …
+  /// @param tokens  [group] number of tokens with stored codes
+  std::vector<std::vector<std::size_t>> bits(std::size_t first_group, std::span<const TransformBasis> bases,
                                              std::span<const std::size_t> tokens, std::size_t bytes) const {
     std::vector<CodeRows> rows;
     for (std::size_t n = 0; n < bases.size(); ++n)
-      for (const RowSet& set : sets_[first_layer + n]) {
+      for (const RowSet& set : sets_[first_group + n]) {
         rows.push_back({{}, tokens[n]});
         for (std::size_t row = 0; row < set.count; ++row) {
           const auto first = bases[n].variances.begin() + difference(set.first + row * set.size);
@@ -75,13 +79,20 @@ class Coding {
 
   void add_samples(std::size_t n, const Coder& coder, std::vector<TrellisSamples>& samples) const {
     const TransformBasis& basis = coder.bases[n];
-    const std::vector<float> rows = moments_.samples(n);
+    const std::vector<float> rows = moments_.samples(coder.groups[n]);
     const std::size_t values = basis.mean.size(), count = rows.size() / values;
     using FloatRows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     const Eigen::Map<const FloatRows> x(rows.data(), index(count), index(values));
     const Eigen::Map<const Rows> analysis(basis.analysis.data(), index(values), index(values));
     const Eigen::Map<const Eigen::RowVectorXd> mean(basis.mean.data(), index(values));
-    const FloatRows coefficients = ((x.cast<double>().rowwise() - mean) * analysis.transpose()).cast<float>();
+    Rows residual = x.cast<double>().rowwise() - mean;
+    if (!basis.map.empty()) {
+      const std::size_t inputs = moments_.geometry().inputs;
+      const Eigen::Map<const Rows> map(basis.map.data(), index(values), index(inputs)),
+          embeddings(moments_.input_samples().data(), index(count), index(inputs));
+      residual -= embeddings * map.transpose();
+    }
+    const FloatRows coefficients = (residual * analysis.transpose()).cast<float>();
     for (const RowSet& set : sets_[n])
       for (std::size_t row = 0; row < set.count; ++row) {
         const std::size_t first = set.first + row * set.size;
@@ -97,16 +108,20 @@ class Coding {
   const TransformMoments& moments_;
   const TransformPlan& plan_;
   const TransformProgress& progress_;
-  std::vector<std::vector<RowSet>> sets_;  // [layer], as many in each
+  std::vector<std::vector<RowSet>> sets_;  // [group], as many in each
 };
 
-/// Sets the products of TransformLayer from those of TransformBasis.
-void set_products(std::size_t head_dim, const TransformBasis& basis, TransformLayer& layer) {
+/// Sets the products of TransformLayer from those of TransformBasis. @param kept  coefficients, with rows by layer
+void set_products(std::size_t head_dim, const TransformBasis& basis, const std::vector<std::size_t>& kept,
+                  TransformLayer& layer) {
   const std::size_t values = basis.mean.size();
   if (layer.rows == TransformRows::kLayer) {
-    layer.analysis.assign(basis.analysis.begin(), basis.analysis.end());
-    for (std::size_t at = 0; at < values * values; ++at)
-      layer.synthesis.push_back(static_cast<float>(basis.synthesis[at % values * values + at / values]));
+    for (const std::size_t row : kept)
+      for (std::size_t i = 0; i < values; ++i)
+        layer.analysis.push_back(static_cast<float>(basis.analysis[row * values + i]));
+    for (std::size_t i = 0; i < values; ++i)
+      for (const std::size_t row : kept)
+        layer.synthesis.push_back(static_cast<float>(basis.synthesis[row * values + i]));
     return;
   }
   const std::size_t keys = values / 2;
@@ -120,19 +135,35 @@ void set_products(std::size_t head_dim, const TransformBasis& basis, TransformLa
       }
 }
 
+/// Returns the coefficients that are kept: in a group of several layers those with bits, or the first one.
+std::vector<std::size_t> kept_coefficients(const std::vector<std::size_t>& bits, const LayerGroup& group) {
+  std::vector<std::size_t> kept;
+  for (std::size_t n = 0; n < bits.size(); ++n)
+    if (group.count == 1 || bits[n] > 0) kept.push_back(n);
+  if (kept.empty()) kept.push_back(0);
+  return kept;
+}
+
 std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const TransformPlan& plan, const Coder& coder,
                                       const TrellisBooks& books) {
   std::vector<TransformLayer> layers;
   for (std::size_t n = 0; n < coder.bases.size(); ++n) {
     const TransformBasis& basis = coder.bases[n];
+    const LayerGroup& group = coder.groups[n];
     TransformLayer& layer = layers.emplace_back();
-    layer.layer = geometry.layers[n];
+    layer.layer = geometry.layers[group.first];
+    for (std::size_t other = 1; other < group.count; ++other)
+      layer.others.push_back(geometry.layers[group.first + other]);
     layer.rows = plan.rows;
     layer.mean.assign(basis.mean.begin(), basis.mean.end());
-    set_products(geometry.heads[n].head_dim, basis, layer);
-    layer.bits = coder.bits[n];
+    layer.prediction.assign(basis.map.begin(), basis.map.end());
+    const std::vector<std::size_t> kept = kept_coefficients(coder.bits[n], group);
+    set_products(geometry.heads[group.first].head_dim, basis, kept, layer);
     const double most = *std::ranges::max_element(basis.variances);
-    for (const double variance : basis.variances) layer.weights.push_back(static_cast<float>(variance / most));
+    for (const std::size_t coefficient : kept) {
+      layer.bits.push_back(coder.bits[n][coefficient]);
+      layer.weights.push_back(static_cast<float>(basis.variances[coefficient] / most));
+    }
     layer.threshold = coder.thresholds[n];
     layer.outliers = plan.outliers;
     layer.books = books.books();
@@ -143,12 +174,14 @@ std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const T
 }
 
 std::vector<TransformBasis> bases_of(CalibrationOps& ops, const TransformMoments& moments, const TransformPlan& plan,
-                                     const std::vector<TransformScales>& scales, const TransformProgress& progress) {
+                                     const std::vector<LayerGroup>& groups, std::span<const TransformScales> scales,
+                                     const TokenPrediction* prediction, const TransformProgress& progress) {
   std::vector<TransformBasis> bases;
-  for (std::size_t n = 0; n < scales.size(); ++n) {
-    progress("bases", n, scales.size());
+  for (const LayerGroup& group : groups) {
+    progress("bases", bases.size(), groups.size());
     check_interrupt();
-    bases.push_back(transform_basis(ops, moments, n, scales[n], plan.rows));
+    bases.push_back(
+        transform_basis(ops, moments, group, scales.subspan(group.first, group.count), plan.rows, prediction));
   }
   return bases;
 }
@@ -194,11 +227,23 @@ std::size_t transform_recent(std::size_t tokens) noexcept {
   return std::min(kMost, tokens / kShare);
 }
 
-TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent) {
+TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent,
+                                     std::size_t layers_per_group) {
   TransformGeometry geometry{model.cached_layers(), {}, sinks, recent};
-  for (const std::size_t layer : geometry.layers) {
+  const auto kind = [&](std::size_t layer) {  // layers of a kind can share a row
+    const AttentionConfig& attention = model.layer[layer].attention;
+    return std::tuple(attention.kv_heads, attention.head_dim, attention.window, attention.chunk);
+  };
+  for (std::size_t n = 0; n < geometry.layers.size(); ++n) {
+    const std::size_t layer = geometry.layers[n], before = geometry.layers[n - std::min<std::size_t>(n, 1)];
     const AttentionConfig& attention = model.layer[layer].attention;
     geometry.heads.push_back({attention.query_heads, attention.kv_heads, attention.head_dim});
+    const bool joins = n > 0 && geometry.groups.back().count < layers_per_group && kind(layer) == kind(before) &&
+                       !model.is_read(layer) && !model.is_read(before);
+    if (joins)
+      ++geometry.groups.back().count;
+    else
+      geometry.groups.push_back({n, 1});
   }
   return geometry;
 }
@@ -232,58 +277,77 @@ std::size_t min_transform_bytes(const ModelConfig& model, const TransformGeometr
                                 const TransformPlan& plan) {
   constexpr std::size_t kGain = 2;
   std::size_t bytes = 0;
-  for (std::size_t n = 0; n < geometry.layers.size(); ++n) {
-    const TransformShape shape = shape_of(geometry, n);
+  for (const LayerGroup& group : geometry.groups) {
+    const TransformShape shape = shape_of(geometry, group);
     std::size_t gains = 0;
     for (const RowSet& set : row_sets(plan.rows, shape)) gains += set.count;
-    const HeldTokens held = held_tokens(model.window(geometry.layers[n]), geometry, plan.tokens);
+    const HeldTokens held = held_tokens(model.window(geometry.layers[group.first]), geometry, plan.tokens);
     // Their share, and those that occur before the threshold has risen enough.
     const std::size_t outliers =
         plan.rows == TransformRows::kHead
             ? 0
             : kMoreOutliers + static_cast<std::size_t>(plan.outliers * static_cast<double>(held.coded));
-    bytes += held.sinks * geometry.heads[n].values() * CacheBytes::kStoredValue + held.waiting * recent_bytes(shape) +
-             held.coded * gains * kGain + outliers * outlier_bytes(shape);
+    bytes += held.sinks * geometry.values(group) * CacheBytes::kStoredValue +
+             held.waiting * group.count * recent_bytes(shape) + held.coded * gains * kGain +
+             outliers * outlier_bytes(shape, group.count);
   }
   return bytes;
 }
+
+namespace {
+
+/// Measures the costs of errors of each layer, coded alone.
+std::vector<TransformScales> measured_scales(Decoder& decoder, const TransformMoments& moments,
+                                             std::span<const std::vector<std::int32_t>> documents,
+                                             const TransformPlan& plan, TrellisBooks& books,
+                                             const TransformProgress& progress, const TransformMeasured& measured) {
+  const TransformGeometry& geometry = moments.geometry();
+  const std::size_t layers = geometry.layers.size();
+  std::vector<TransformScales> scales(layers);
+  Coder coder{.groups = single_layers(layers), .bases = {}, .bits = {}, .thresholds = {}};
+  const auto ops = make_calibration_ops(decoder.model().backend());
+  coder.bases = bases_of(*ops, moments, plan, coder.groups, scales, nullptr, progress);
+  const Coding coding(moments, plan, coder.groups, progress);
+  const std::vector<std::size_t> one_token{1};
+  for (std::size_t n = 0; n < layers; ++n)
+    coder.bits.push_back(
+        coding.bits(n, {&coder.bases[n], 1}, one_token, kMeasuredBits * geometry.heads[n].values() / 8).front());
+  coding.fit_books(kTransformFirstIterations, coder, books);
+  const std::vector<TransformScales> losses =
+      coding_losses(decoder, measured_documents(documents), layers_of(geometry, plan, coder, books), plan.losses,
+                    [&](std::span<const TransformScales> known) {
+                      progress("costs", known.size(), layers);
+                      if (measured) measured(known);
+                    });
+  for (std::size_t n = 0; n < layers; ++n) {
+    const TransformScales expected = estimated(coder.bases[n], coder.bits[n]);
+    scales[n] = {losses[n].keys / expected.keys, losses[n].values / expected.values};
+  }
+  return scales;
+}
+
+}  // namespace
 
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,
                                          std::span<const std::vector<std::int32_t>> documents,
                                          const TransformPlan& plan, const TransformProgress& progress,
                                          const TransformMeasured& measured) {
   const TransformGeometry& geometry = moments.geometry();
-  const std::size_t layers = geometry.layers.size(),
-                    bytes = plan.bytes - min_transform_bytes(decoder.model().config(), geometry, plan);  // for codes
-  std::vector<std::size_t> coded;  // [layer] number of coded tokens
-  for (const std::size_t layer : geometry.layers)
-    coded.push_back(held_tokens(decoder.model().config().window(layer), geometry, plan.tokens).coded);
+  const ModelConfig& model = decoder.model().config();
+  const std::size_t bytes = plan.bytes - min_transform_bytes(model, geometry, plan);  // for codes
+  std::vector<std::size_t> coded;                                                     // [group] number of coded tokens
+  for (const LayerGroup& group : geometry.groups)
+    coded.push_back(held_tokens(model.window(geometry.layers[group.first]), geometry, plan.tokens).coded);
   Backend& backend = decoder.model().backend();
-  const auto ops = make_calibration_ops(backend);
   TrellisBooks books(backend);
-  const Coding coding(moments, plan, progress);
-  std::vector<TransformScales> scales = plan.scales;
-  Coder coder;
-  if (scales.empty()) {
-    scales.resize(layers);
-    coder.bases = bases_of(*ops, moments, plan, scales, progress);
-    const std::vector<std::size_t> one_token{1};
-    for (std::size_t n = 0; n < layers; ++n)
-      coder.bits.push_back(
-          coding.bits(n, {&coder.bases[n], 1}, one_token, kMeasuredBits * geometry.heads[n].values() / 8).front());
-    coding.fit_books(kTransformFirstIterations, coder, books);
-    const std::vector<TransformScales> losses =
-        coding_losses(decoder, measured_documents(documents), layers_of(geometry, plan, coder, books), plan.losses,
-                      [&](std::span<const TransformScales> known) {
-                        progress("costs", known.size(), layers);
-                        if (measured) measured(known);
-                      });
-    for (std::size_t n = 0; n < layers; ++n) {
-      const TransformScales expected = estimated(coder.bases[n], coder.bits[n]);
-      scales[n] = {losses[n].keys / expected.keys, losses[n].values / expected.values};
-    }
-  }
-  coder.bases = bases_of(*ops, moments, plan, scales, progress);
+  const std::vector<TransformScales> scales =
+      plan.scales.empty() ? measured_scales(decoder, moments, documents, plan, books, progress, measured) : plan.scales;
+  Coder coder{.groups = geometry.groups, .bases = {}, .bits = {}, .thresholds = {}};
+  const auto ops = make_calibration_ops(backend);
+  std::optional<TokenPrediction> prediction;
+  if (geometry.inputs > 0) prediction = token_prediction(moments);
+  coder.bases = bases_of(*ops, moments, plan, coder.groups, scales, prediction ? &*prediction : nullptr, progress);
+  const Coding coding(moments, plan, coder.groups, progress);
   coder.bits = coding.bits(0, coder.bases, coded, bytes);
   coding.fit_books(kTransformIterations, coder, books);
   TransformCalibration result{{}, layers_of(geometry, plan, coder, books)};
@@ -292,13 +356,19 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   config.layers = geometry.layers;
   config.sinks = geometry.sinks;
   config.recent = geometry.recent;
-  config.thresholds = coder.thresholds;
   config.window = plan.tokens;
   config.bytes = plan.bytes;
   config.outliers = plan.outliers;
+  config.predicts = geometry.inputs > 0;
   config.scales = scales;
-  for (std::size_t n = 0; n < layers; ++n)
-    config.code_bytes.push_back(code_bytes(result.layers[n], shape_of(geometry, n)));
+  for (std::size_t n = 0; n < coder.groups.size(); ++n) {
+    const LayerGroup& group = coder.groups[n];
+    config.groups.push_back(group.count);
+    config.code_bytes.push_back(code_bytes(result.layers[n], shape_of(geometry, group)));
+    config.thresholds.push_back(coder.thresholds[n]);
+    config.code_bytes.resize(config.code_bytes.size() + group.count - 1);
+    config.thresholds.resize(config.code_bytes.size());
+  }
   return result;
 }
 

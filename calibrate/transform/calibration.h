@@ -33,7 +33,10 @@ double transform_outliers(TransformRows rows) noexcept;
 /// The default of TransformLayer::recent for documents of `tokens` tokens: a 32nd of them, at most 16.
 std::size_t transform_recent(std::size_t tokens) noexcept;
 /// Returns the geometry of the transform coder for all layers with a KV cache.
-TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent);
+/// @param layers_per_group  the most neighbouring layers that share a row; layers with other heads or another window,
+/// and layers whose keys and values other layers read, do not share one
+TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks, std::size_t recent,
+                                     std::size_t layers_per_group = 1);
 /// Returns the geometry with the default sinks and waiting tokens, for documents of `tokens` tokens.
 TransformGeometry standard_transform_geometry(const ModelConfig& model, std::size_t tokens);
 TransformMoments transform_moments(const ModelSource& source, const TransformGeometry& geometry);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/error.h"
+
 namespace kvs::inline calibrate {
 namespace {
 
@@ -22,29 +24,41 @@ BackendView<T, 2> rows_of_head(const BackendView<T, 4>& states, std::size_t head
 
 }  // namespace
 
-RowValues row_values(CodingOps& ops, const TransformProducts& products, const BackendView<const float, 4>& k,
-                     const BackendView<const float, 4>& v) {
+RowValues row_values(CodingOps& ops, const TransformProducts& products, std::span<const TokenStates> layers,
+                     const BackendView<const float, 4>& inputs) {
   if (products.rows == TransformRows::kHead) {
-    RowBuffer::Part coefficients = head_products(ops, products.analysis, v);
+    RowBuffer::Part coefficients = head_products(ops, products.analysis, layers.front().v);
     const BackendView<const float, 4> view = coefficients.view();
-    return {k, view, std::move(coefficients)};
+    return {layers.front().k, view, std::move(coefficients)};
   }
-  const std::size_t tokens = k.extent(2), heads = products.shape.kv_heads;
+  const std::size_t tokens = layers.front().k.extent(2), heads = products.shape.kv_heads;
   RowBuffer::Part rows(ops.memory(), {1, 1, tokens, products.weights.size()});
-  for (std::size_t n = 0; n < 2 * heads; ++n)
-    ops.linear_f32(rows_of_head(n < heads ? k : v, n % heads), *products.analysis[n], as_rows(rows.view()), n > 0);
+  for (std::size_t n = 0; n < products.analysis.size(); ++n) {
+    const auto& [k, v] = layers[n / (2 * heads)];
+    const std::size_t head = n % (2 * heads);
+    ops.linear_f32(rows_of_head(head < heads ? k : v, head % heads), *products.analysis[n], as_rows(rows.view()),
+                   n > 0);
+  }
+  if (products.predicted_rows != nullptr) {
+    if (inputs.empty() || inputs.extent(2) != tokens)
+      throw Error(ErrorCode::kInternal, "transform", "rows without their tokens' embeddings");
+    ops.linear_f32(as_rows(inputs), *products.predicted_rows, as_rows(rows.view()), true);
+  }
   const BackendView<const float, 4> view = rows.view();
   return {view, {}, std::move(rows)};
 }
 
-TokenRows::Part states_of(CodingOps& ops, const TransformProducts& products, TokenRows::Part rows) {
+TokenRows::Part states_of(CodingOps& ops, const TransformProducts& products, TokenRows::Part rows, std::size_t layer,
+                          const BackendView<const float, 4>& inputs) {
   if (products.rows == TransformRows::kHead) {
     rows.v = head_products(ops, products.synthesis, rows.v.view());
     return rows;
   }
-  const std::size_t tokens = rows.k.view().extent(2), values = rows.k.view().extent(3);
-  const BackendTensor<float, 2> states(ops.memory(), {tokens, values});
-  ops.linear_f32(as_rows(rows.k.view()), *products.synthesis.front(), states.view(), false);
+  const std::size_t tokens = rows.k.view().extent(2);
+  const Weight& synthesis = *products.synthesis[layer];
+  const BackendTensor<float, 2> states(ops.memory(), {tokens, synthesis.rows()});
+  ops.linear_f32(as_rows(rows.k.view()), synthesis, states.view(), false);
+  if (!products.predictions.empty()) ops.linear_f32(as_rows(inputs), *products.predictions[layer], states.view(), true);
   TokenRows::Part part = empty_part(ops.memory(), products.shape, tokens);
   const BackendView<float, 4> no_queries(std::span<float>(), {1, 0, tokens, products.shape.head_dim});
   ops.split_heads(states.view(), no_queries, part.k.view(), part.v.view());
@@ -87,7 +101,9 @@ std::size_t recent_bytes(const TransformShape& shape) noexcept {
   return 2 * shape.kv_heads * rows_bytes(outlier_format(shape.head_dim), shape.head_dim, 1);
 }
 
-std::size_t outlier_bytes(const TransformShape& shape) noexcept { return recent_bytes(shape) + sizeof(std::uint32_t); }
+std::size_t outlier_bytes(const TransformShape& shape, std::size_t layers) noexcept {
+  return layers * recent_bytes(shape) + sizeof(std::uint32_t);
+}
 
 TokenRows::Part empty_part(DeviceMemory& memory, const TransformShape& shape, std::size_t tokens) {
   const auto [heads, head_dim] = shape;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "caches/token_rows.h"
@@ -8,6 +9,11 @@
 #include "kernels/coding_ops.h"
 
 namespace kvs::inline calibrate {
+
+/// Keys before RoPE and values of some tokens, [1, kv_head, token, head_dim].
+struct TokenStates {
+  BackendView<const float, 4> k, v;
+};
 
 /// The rows of some tokens that are coded, [1, head, token, value]: the coder's transform. CodingOps codes rows.
 struct RowValues {
@@ -17,13 +23,17 @@ struct RowValues {
 };
 
 /// Returns the rows of tokens.
-/// @param k, v  keys before RoPE and values, [1, kv_head, token, head_dim]; with kHead `k` is a part of the result
-RowValues row_values(CodingOps& ops, const TransformProducts& products, const BackendView<const float, 4>& k,
-                     const BackendView<const float, 4>& v);
+/// @param layers  [layer of the group]; with kHead its keys are a part of the result
+/// @param inputs  with a prediction: TokenInputs of the last tokens, [1, 1, token, d_model]; all tokens that are coded
+RowValues row_values(CodingOps& ops, const TransformProducts& products, std::span<const TokenStates> layers,
+                     const BackendView<const float, 4>& inputs = {});
 
-/// Returns the keys and values of decoded rows: the inverse of row_values().
+/// Returns a layer's keys and values of decoded rows: the inverse of row_values().
 /// @param rows  [1, head, token, value]; `v` is not read with kLayer
-TokenRows::Part states_of(CodingOps& ops, const TransformProducts& products, TokenRows::Part rows);
+/// @param layer  of the group
+/// @param inputs  with a prediction: TokenInputs of these tokens
+TokenRows::Part states_of(CodingOps& ops, const TransformProducts& products, TokenRows::Part rows,
+                          std::size_t layer = 0, const BackendView<const float, 4>& inputs = {});
 
 /// kHead: multiplies each head's values by its weight. v: [1, kv_head, token, head_dim].
 RowBuffer::Part head_products(CodingOps& ops, const TransformProducts::Weights& weights,

@@ -28,20 +28,19 @@ class LayerCodes final : public TransformCodes {
   std::size_t count() const noexcept override { return rows_.count(); }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
   void drop_front(Backend& backend, std::size_t count) override { rows_.drop_front(backend, count); }
-  TokenRows::Part copy(Backend& backend) const override {
+  TokenRows::Part copy(Backend& backend, std::size_t layer, std::size_t first, std::size_t count,
+                       const BackendView<const float, 4>& inputs) const override {
     BackendCoding ops(backend);
-    return states_of(ops, *products_, {rows_.copy(backend, 0, rows_.count()), {}});
+    return states_of(ops, *products_, {rows_.copy(backend, first, count), {}}, layer, inputs);
   }
 
-  Coded append(Backend& backend, const BackendView<float, 4>& k, const BackendView<float, 4>& v,
-               std::size_t first) override {
+  std::vector<double> append(Backend& backend, std::span<const TokenStates> layers, std::size_t first,
+                             const BackendView<const float, 4>& inputs) override {
     BackendCoding ops(backend);
-    const RowValues fresh = row_values(ops, *products_, k, v);
-    const std::size_t at = rows_.count(), count = k.extent(2) - first;
+    const RowValues fresh = row_values(ops, *products_, layers, inputs);
+    const std::size_t at = rows_.count(), count = fresh.k.extent(2) - first;
     rows_.append(backend, fresh.k, first, count);
-    TokenRows::Part decoded{rows_.copy(backend, at, count), {}};
-    std::vector<double> costs = error_costs(ops, *products_, fresh, first, decoded.k);
-    return {states_of(ops, *products_, std::move(decoded)), std::move(costs)};
+    return error_costs(ops, *products_, fresh, first, rows_.copy(backend, at, count));
   }
 
  private:
@@ -58,16 +57,19 @@ class HeadCodes final : public TransformCodes {
   std::size_t count() const noexcept override { return rows_.count(); }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
   void drop_front(Backend& backend, std::size_t count) override { rows_.drop_front(backend, count); }
-  TokenRows::Part copy(Backend& backend) const override { return decoded(backend, 0, rows_.count()); }
+  TokenRows::Part copy(Backend& backend, std::size_t, std::size_t first, std::size_t count,
+                       const BackendView<const float, 4>&) const override {
+    BackendCoding ops(backend);
+    return states_of(ops, *products_, rows_.copy(backend, first, count));
+  }
   bool attends() const noexcept override { return true; }
 
-  Coded append(Backend& backend, const BackendView<float, 4>& k, const BackendView<float, 4>& v,
-               std::size_t first) override {
+  std::vector<double> append(Backend& backend, std::span<const TokenStates> layers, std::size_t first,
+                             const BackendView<const float, 4>&) override {
     BackendCoding ops(backend);
-    const RowValues fresh = row_values(ops, *products_, k, v);
-    const std::size_t at = rows_.count(), count = k.extent(2) - first;
-    rows_.append(backend, fresh.k, fresh.v, first, count);
-    return {decoded(backend, at, count), {}};
+    const RowValues fresh = row_values(ops, *products_, layers);
+    rows_.append(backend, fresh.k, fresh.v, first, fresh.k.extent(2) - first);
+    return {};
   }
 
   /// Σ p v = S Σ p y + mean, because the weights p of a query sum to 1: values are read as coefficients y.
@@ -93,11 +95,6 @@ class HeadCodes final : public TransformCodes {
   }
 
  private:
-  TokenRows::Part decoded(Backend& backend, std::size_t first, std::size_t count) const {
-    BackendCoding ops(backend);
-    return states_of(ops, *products_, rows_.copy(backend, first, count));
-  }
-
   std::shared_ptr<const TransformProducts> products_;
   TokenRows rows_;
 };

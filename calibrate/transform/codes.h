@@ -2,30 +2,30 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "caches/token_rows.h"
+#include "calibrate/transform/coder.h"
 #include "calibrate/transform/products.h"
 
 namespace kvs::inline calibrate {
 
-/// Codes of keys before RoPE and values of consecutive tokens of one sequence.
+/// Codes of keys before RoPE and values of consecutive tokens of one sequence, in one layer or in a group of layers.
 class TransformCodes {
  public:
-  struct Coded {
-    TokenRows::Part states;     // decoded states
-    std::vector<double> costs;  // kLayer: error cost of each token
-  };
-
   virtual ~TransformCodes() = default;
 
   virtual std::size_t count() const noexcept = 0;
   virtual CacheBytes bytes() const noexcept = 0;
-  /// Codes tokens of k and v, [1, kv_head, token, head_dim], from `first` on.
-  virtual Coded append(Backend& backend, const BackendView<float, 4>& k, const BackendView<float, 4>& v,
-                       std::size_t first) = 0;
-  /// Returns the decoded states of all tokens.
-  virtual TokenRows::Part copy(Backend& backend) const = 0;
+  /// Codes tokens from `first` on. @param layers  [layer of the group]
+  /// @param inputs  TokenInputs of these tokens, and below of the copied ones; empty without a prediction
+  /// @return kLayer: the error cost of each token
+  virtual std::vector<double> append(Backend& backend, std::span<const TokenStates> layers, std::size_t first,
+                                     const BackendView<const float, 4>& inputs) = 0;
+  /// Returns the decoded states of tokens [first, first + count) in a layer of the group.
+  virtual TokenRows::Part copy(Backend& backend, std::size_t layer, std::size_t first, std::size_t count,
+                               const BackendView<const float, 4>& inputs) const = 0;
   virtual void drop_front(Backend& backend, std::size_t count) = 0;
 
   /// Returns true if attend() reads codes directly.

@@ -39,6 +39,12 @@ std::vector<std::size_t> bits_of(std::vector<float> values, const std::string& w
   return {values.begin(), values.end()};
 }
 
+/// Returns the rows of the coefficients that a layer or a group keeps.
+std::vector<RowSet> row_sets_of(const TransformLayer& layer, const TransformShape& shape) {
+  if (layer.others.empty()) return row_sets(layer.rows, shape);
+  return {{0, 1, layer.bits.size()}};
+}
+
 /// Checks that bits fill the bytes given in the config, and that all heads have equally many bits.
 void check_bits(const TransformLayer& layer, const TransformShape& shape, std::size_t bytes, const std::string& where) {
   if (const std::size_t found = code_bytes(layer, shape); found != bytes)
@@ -49,7 +55,7 @@ void check_bits(const TransformLayer& layer, const TransformShape& shape, std::s
     const auto of_row = std::span(layer.bits).subspan(set.first + row * set.size, set.size);
     return std::reduce(of_row.begin(), of_row.end());
   };
-  for (const RowSet& set : row_sets(layer.rows, shape))
+  for (const RowSet& set : row_sets_of(layer, shape))
     for (std::size_t row = 1; row < set.count; ++row)
       if (sum(set, row) != sum(set, 0))
         throw Error(ErrorCode::kInput, where,
@@ -57,19 +63,104 @@ void check_bits(const TransformLayer& layer, const TransformShape& shape, std::s
                         " bits, expected as many in every head");
 }
 
-/// Returns the shape of analysis and of synthesis.
-std::vector<std::uint64_t> products_shape(TransformRows rows, const TransformShape& shape) {
-  const std::uint64_t values = 2 * shape.kv_heads * shape.head_dim;
-  if (rows == TransformRows::kLayer) return {values, values};
-  return {shape.kv_heads, shape.head_dim, shape.head_dim};
+/// The shapes of a layer's, or of a group's, tensors.
+struct TensorShapes {
+  TensorShapes(TransformRows rows, const TransformShape& shape, std::uint64_t all, std::uint64_t kept)
+      : values{all}, coefficients{kept}, analysis{kept, all} {
+    if (rows == TransformRows::kHead) analysis = {shape.kv_heads, shape.head_dim, shape.head_dim};
+    synthesis = analysis;
+    if (rows == TransformRows::kLayer) std::ranges::reverse(synthesis);
+  }
+  std::vector<std::uint64_t> values, coefficients, analysis, synthesis;
+};
+
+/// Returns the number of layers of each group. @throws Error kInput unless they are neighbours that can share a row
+std::vector<std::size_t> groups_of(const JsonCursor& root, const TransformConfig& config) {
+  const JsonCursor parameters = root.at("parameters");
+  if (!parameters.value().contains("groups")) return std::vector<std::size_t>(config.layers.size(), 1);
+  const JsonCursor groups = parameters.at("groups");
+  const auto kv_heads = LayerSizes::from_json(root.at("model").at("kv_heads")),
+             head_dim = LayerSizes::from_json(root.at("model").at("head_dim"));
+  std::vector<std::size_t> counts;
+  std::size_t first = 0;
+  for (std::size_t n = 0; n < groups.array_size(); ++n) {
+    const std::size_t count = groups.at(n).unsigned_integer(config.layers.size() - first);
+    counts.push_back(count);
+    for (std::size_t layer = first; layer < first + count; ++layer)
+      if (kv_heads.of(config.layers[layer]) != kv_heads.of(config.layers[first]) ||
+          head_dim.of(config.layers[layer]) != head_dim.of(config.layers[first]))
+        groups.at(n).fail("layers with equal heads");
+    first += count;
+  }
+  if (first != config.layers.size()) groups.fail("groups of " + std::to_string(config.layers.size()) + " layers");
+  const bool shares = std::ranges::any_of(counts, [](std::size_t count) { return count > 1; });
+  if (shares && config.rows == TransformRows::kHead) groups.fail("no groups with rows by head");
+  if (shares && config.recent == 0) groups.fail("no groups without recent tokens");
+  return counts;
+}
+
+/// Rows can be predicted if layer 0 has the tokens' embeddings and tokens wait. @throws Error kInput
+void check_prediction(const JsonCursor& root, const TransformConfig& config) {
+  const JsonCursor predict = root.at("parameters").at("predict");
+  if (config.layers.front() != 0) predict.fail("no prediction without layer 0");
+  if (config.rows == TransformRows::kHead) predict.fail("no prediction with rows by head");
+  if (config.recent == 0) predict.fail("no prediction without recent tokens");
+}
+
+/// Returns the number of coefficients of a group, as the file has it, or of a layer.
+std::size_t coefficients_of(const TensorArchive& archive, const TransformLayer& layer, std::size_t values) {
+  if (layer.others.empty()) return values;
+  const StoredTensor* const bits = archive.find(tensor_name(layer.layer, "bits"));
+  const bool fits =
+      bits != nullptr && bits->shape.size() == 1 && bits->shape.front() > 0 && bits->shape.front() <= values;
+  return fits ? bits->shape.front() : values;
+}
+
+/// Returns the channels of the embeddings that rows are predicted from. @throws Error kInput
+std::size_t inputs_of(const TensorArchive& archive, const TransformConfig& config, const std::filesystem::path& file) {
+  const std::string name = tensor_name(config.layers.front(), "prediction");
+  const StoredTensor* const found = archive.find(name);
+  if (found == nullptr || found->shape.size() != 2 || found->shape.back() == 0)
+    throw Error(ErrorCode::kInput, file.string() + ": tensor " + name, "found no matrix, expected [values, channels]");
+  return found->shape.back();
+}
+
+/// Reads the tensors of a layer or of a group. @throws Error kInput naming the tensor
+void read_tensors(const TensorArchive& archive, const std::filesystem::path& file, const TransformShape& shape,
+                  std::size_t inputs, TransformLayer& layer) {
+  const FactorReader read = reader_of(archive, file);
+  const std::size_t values = layer.layers() * 2 * shape.kv_heads * shape.head_dim;
+  const TensorShapes sizes(layer.rows, shape, values, coefficients_of(archive, layer, values));
+  const auto tensor = [&](const std::string& what, const std::vector<std::uint64_t>& size) {
+    return read(tensor_name(layer.layer, what), size);
+  };
+  const auto where = [&](const std::string& what) {
+    return file.string() + ": tensor " + tensor_name(layer.layer, what);
+  };
+  layer.mean = tensor("mean", sizes.values);
+  layer.analysis = tensor("analysis", sizes.analysis);
+  layer.synthesis = tensor("synthesis", sizes.synthesis);
+  if (layer.rows == TransformRows::kHead)
+    layer.deviations = checked(
+        tensor("deviations", {values / 2}), [](float value) { return value > 0; }, "numbers above 0",
+        where("deviations"));
+  if (inputs > 0) layer.prediction = tensor("prediction", {values, inputs});
+  layer.bits = bits_of(tensor("bits", sizes.coefficients), where("bits"));
+  layer.weights = checked(
+      tensor("weights", sizes.coefficients), [](float value) { return value >= 0 && value <= 1; },
+      "numbers from 0 to 1", where("weights"));
 }
 
 }  // namespace
 
 Json transform_parameters(const TransformConfig& config) {
-  return {{"layers", config.layers},    {"rows", name_of(config.rows)},    {"sinks", config.sinks},
-          {"recent", config.recent},    {"code_bytes", config.code_bytes}, {"thresholds", config.thresholds},
-          {"outliers", config.outliers}};
+  Json parameters{{"layers", config.layers},    {"rows", name_of(config.rows)},    {"sinks", config.sinks},
+                  {"recent", config.recent},    {"code_bytes", config.code_bytes}, {"thresholds", config.thresholds},
+                  {"outliers", config.outliers}};
+  if (std::ranges::any_of(config.groups, [](std::size_t count) { return count > 1; }))
+    parameters["groups"] = config.groups;
+  if (config.predicts) parameters["predict"] = "embedding";
+  return parameters;
 }
 
 Json transform_calibration(const TransformConfig& config) {
@@ -93,6 +184,9 @@ TransformConfig read_transform_config(const Json& json, const std::string& where
   config.code_bytes = parameters.at("code_bytes").value().get<std::vector<std::size_t>>();
   config.thresholds = parameters.at("thresholds").value().get<std::vector<double>>();
   config.outliers = parameters.at("outliers").value().get<double>();
+  config.groups = groups_of(root, config);
+  config.predicts = parameters.value().contains("predict");
+  if (config.predicts) check_prediction(root, config);
   config.window = calibration.at("budget").at("window").unsigned_integer();
   config.bytes = calibration.at("budget").at("bytes").unsigned_integer();
   const JsonCursor costs = calibration.at("costs");
@@ -103,7 +197,7 @@ TransformConfig read_transform_config(const Json& json, const std::string& where
 
 std::size_t code_bytes(const TransformLayer& layer, const TransformShape& shape) {
   std::size_t bytes = 0;
-  for (const RowSet& set : row_sets(layer.rows, shape))
+  for (const RowSet& set : row_sets_of(layer, shape))
     for (std::size_t row = 0; row < set.count; ++row)
       bytes += code_bytes(std::span(layer.bits).subspan(set.first + row * set.size, set.size));
   return bytes;
@@ -112,8 +206,8 @@ std::size_t code_bytes(const TransformLayer& layer, const TransformShape& shape)
 std::size_t shared_bytes(const std::vector<TransformLayer>& layers) {
   std::size_t numbers = layers.empty() ? 0 : layers.front().books.size(), bytes = 0;
   for (const TransformLayer& layer : layers) {
-    numbers += layer.mean.size() + layer.analysis.size() + layer.synthesis.size() + layer.deviations.size() +
-               layer.weights.size();
+    numbers += layer.prediction.size() + layer.mean.size() + layer.analysis.size() + layer.synthesis.size() +
+               layer.deviations.size() + layer.weights.size();
     bytes += layer.bits.size();
   }
   return bytes + numbers * sizeof(float);
@@ -125,17 +219,18 @@ std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& l
       held_tensor("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)}, layers.front().books)};
   for (std::size_t n = 0; n < layers.size(); ++n) {
     const TransformLayer& layer = layers[n];
-    const TransformShape& shape = shapes[n];
-    const std::size_t values = layer.values();
+    const TensorShapes sizes(layer.rows, shapes[n], layer.values(), layer.bits.size());
     const auto add = [&](const std::string& name, std::vector<std::uint64_t> size, std::vector<float> held) {
       tensors.push_back(held_tensor(tensor_name(layer.layer, name), std::move(size), std::move(held)));
     };
-    add("mean", {values}, layer.mean);
-    add("analysis", products_shape(layer.rows, shape), layer.analysis);
-    add("synthesis", products_shape(layer.rows, shape), layer.synthesis);
-    if (layer.rows == TransformRows::kHead) add("deviations", {values / 2}, layer.deviations);
-    add("bits", {values}, floats(layer.bits));
-    add("weights", {values}, layer.weights);
+    add("mean", sizes.values, layer.mean);
+    add("analysis", sizes.analysis, layer.analysis);
+    add("synthesis", sizes.synthesis, layer.synthesis);
+    if (layer.rows == TransformRows::kHead) add("deviations", {layer.values() / 2}, layer.deviations);
+    if (!layer.prediction.empty())
+      add("prediction", {layer.values(), layer.prediction.size() / layer.values()}, layer.prediction);
+    add("bits", sizes.coefficients, floats(layer.bits));
+    add("weights", sizes.coefficients, layer.weights);
   }
   return tensors;
 }
@@ -147,40 +242,29 @@ std::vector<TransformLayer> read_transform_layers(const Json& json, const std::f
                    head_dim = LayerSizes::from_json(model.at("head_dim"));
   const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
   const auto archive = open_safetensors(file);
-  const FactorReader read = reader_of(*archive, file);
-  const std::vector<float> books = read("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)});
+  const std::vector<float> books = reader_of(*archive, file)("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)});
+  const std::size_t inputs = config.predicts ? inputs_of(*archive, config, file) : 0;
   std::vector<TransformLayer> layers;
-  for (std::size_t n = 0; n < config.layers.size(); ++n) {
-    const TransformShape shape{kv_heads.of(config.layers[n]), head_dim.of(config.layers[n])};
-    const std::size_t values = 2 * shape.kv_heads * shape.head_dim;
-    const auto tensor = [&](const std::string& what, const std::vector<std::uint64_t>& size) {
-      return read(tensor_name(config.layers[n], what), size);
-    };
-    const auto where = [&](const std::string& what) {
-      return file.string() + ": tensor " + tensor_name(config.layers[n], what);
-    };
-    const auto deviations = [&] {
-      const auto good = [](float value) { return value > 0; };
-      return checked(tensor("deviations", {values / 2}), good, "numbers above 0", where("deviations"));
-    };
-    const auto weights = [&] {
-      const auto good = [](float value) { return value >= 0 && value <= 1; };
-      return checked(tensor("weights", {values}), good, "numbers from 0 to 1", where("weights"));
-    };
-    layers.push_back({.layer = config.layers[n],
-                      .rows = config.rows,
-                      .mean = tensor("mean", {values}),
-                      .analysis = tensor("analysis", products_shape(config.rows, shape)),
-                      .synthesis = tensor("synthesis", products_shape(config.rows, shape)),
-                      .deviations = config.rows == TransformRows::kHead ? deviations() : std::vector<float>(),
-                      .bits = bits_of(tensor("bits", {values}), where("bits")),
-                      .weights = weights(),
-                      .threshold = config.thresholds[n],
-                      .outliers = config.outliers,
-                      .books = books,
-                      .sinks = config.sinks,
-                      .recent = config.recent});
-    check_bits(layers.back(), shape, config.code_bytes[n], where("bits"));
+  for (std::size_t first = 0; const std::size_t count : config.groups) {
+    const auto at = config.layers.begin() + static_cast<std::ptrdiff_t>(first);
+    const TransformShape shape{kv_heads.of(*at), head_dim.of(*at)};
+    TransformLayer layer{.layer = *at,
+                         .rows = config.rows,
+                         .mean = {},
+                         .analysis = {},
+                         .synthesis = {},
+                         .bits = {},
+                         .weights = {},
+                         .threshold = config.thresholds[first],
+                         .outliers = config.outliers,
+                         .books = books,
+                         .sinks = config.sinks,
+                         .recent = config.recent,
+                         .others = {at + 1, at + static_cast<std::ptrdiff_t>(count)}};
+    read_tensors(*archive, file, shape, inputs, layer);
+    check_bits(layer, shape, config.code_bytes[first], file.string() + ": tensor " + tensor_name(layer.layer, "bits"));
+    layers.push_back(std::move(layer));
+    first += count;
   }
   return layers;
 }

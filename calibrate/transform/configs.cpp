@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -25,6 +26,12 @@ class LoadedTransform final : public LoadedConfig {
   std::function<Cache()> caches(Backend& backend, const ModelConfig& model, Parameters&, std::size_t) const override {
     const auto caches = std::make_shared<TransformCaches>(backend, model, layers_);
     return [caches] { return caches->make(); };
+  }
+  std::string package_obstacle() const override {
+    const auto is_new = [](const TransformLayer& layer) { return !layer.others.empty() || !layer.prediction.empty(); };
+    return std::ranges::any_of(layers_, is_new)
+               ? "found rows of several layers or predicted rows, expected a row of each layer as it is"
+               : "";
   }
   std::size_t shared_bytes() const noexcept override { return kvs::shared_bytes(layers_); }
 

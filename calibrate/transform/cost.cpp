@@ -33,11 +33,19 @@ double transform_memory(const TransformGeometry& geometry, const TransformText& 
   const std::size_t streams = measured_documents(text) * text.tokens * d_model;
   std::size_t bytes = 0;
   for (const TransformHeads& heads : geometry.heads) {
-    const std::size_t square = heads.values() * heads.values(), grams = 2 * heads.query_heads * heads.square(),
-                      samples = TransformMoments::kSamples * text.documents * heads.values(),
-                      // Analysis and synthesis: in double, for the config, and in use.
-        maps = (2 * sizeof(double) + 2 * sizeof(float)) * 2 * square;
-    bytes += sizeof(double) * (square + grams + samples) + maps + sizeof(float) * (samples + streams);
+    const std::size_t grams = 2 * heads.query_heads * heads.square(),
+                      samples = TransformMoments::kSamples * text.documents * heads.values();
+    bytes += sizeof(double) * (grams + samples) + sizeof(float) * (samples + streams);
+  }
+  const std::size_t inputs = geometry.inputs == 0 ? 0 : geometry.inputs + 1,
+                    samples = TransformMoments::kSamples * text.documents * inputs;
+  // Sums; a prediction's map: in double for all layers and by group, for the config, and in use.
+  bytes += sizeof(double) * (inputs * inputs + samples) +
+           (3 * sizeof(double) + 2 * sizeof(float)) * inputs * geometry.values();
+  for (const LayerGroup& group : geometry.groups) {
+    const std::size_t square = geometry.values(group) * geometry.values(group);
+    // Sums; analysis and synthesis: in double, for the config, and in use.
+    bytes += (sizeof(double) + (2 * sizeof(double) + 2 * sizeof(float)) * 2) * square;
   }
   return static_cast<double>(bytes);
 }

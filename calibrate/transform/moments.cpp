@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "calibrate/transform/token_inputs.h"
 #include "core/error.h"
 
 namespace kvs::inline calibrate {
@@ -96,7 +97,18 @@ std::vector<std::size_t> spaced(std::size_t first, std::size_t tokens, std::size
   return chosen;
 }
 
+std::size_t products_of(const TransformGeometry& geometry, const LayerGroup& group) {
+  const std::size_t values = geometry.values(group);
+  return values * values;
+}
+
 }  // namespace
+
+std::vector<LayerGroup> single_layers(std::size_t layers) {
+  std::vector<LayerGroup> groups(layers);
+  for (std::size_t n = 0; n < layers; ++n) groups[n].first = n;
+  return groups;
+}
 
 TransformMoments::TransformMoments(TransformGeometry geometry, std::vector<ScoreRule> rules,
                                    std::vector<std::vector<double>> outputs)
@@ -104,30 +116,47 @@ TransformMoments::TransformMoments(TransformGeometry geometry, std::vector<Score
       rules_(std::move(rules)),
       outputs_(std::move(outputs)),
       sums_(all(values_of)),
-      outers_(all(products_of)),
       keys_(all(squares_of)),
       weights_(all(queries_of)),
-      counts_(3) {}
+      counts_(3) {
+  if (geometry_.groups.empty()) geometry_.groups = single_layers(geometry_.layers.size());
+  std::size_t size = 0;
+  for (const LayerGroup& group : geometry_.groups) size += products_of(geometry_, group);
+  outers_.resize(size);
+  if (geometry_.inputs == 0) return;
+  input_products_.resize((geometry_.inputs + 1) * (geometry_.inputs + 1));
+  input_rows_.resize((geometry_.inputs + 1) * geometry_.values());
+}
+
+std::pair<std::size_t, std::size_t> TransformMoments::group_of(std::size_t n) const {
+  std::size_t index = 0, at = 0;
+  for (; geometry_.groups[index].first + geometry_.groups[index].count <= n; ++index)
+    at += products_of(geometry_, geometry_.groups[index]);
+  return {index, at};
+}
 
 void TransformMoments::add(StateSource& source, std::size_t document) {
   const std::size_t tokens = source.tokens();
   if (tokens <= geometry_.sinks) throw Error(ErrorCode::kInternal, "transform", "a document of sinks alone");
   StateNeeds needs{.layers = geometry_.layers};
   for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre, StateKind::kV}) needs.states.insert(kind);
-  std::vector<double> samples;
+  needs.x = geometry_.inputs > 0;
+  Document of_document;
   source.visit(document, needs, [&](const DocumentStates& states) {
     const auto at = std::ranges::find(geometry_.layers, states.layer);
     add_layer(source.backend(), states, source.rope(states.layer),
-              static_cast<std::size_t>(at - geometry_.layers.begin()), samples);
+              static_cast<std::size_t>(at - geometry_.layers.begin()), of_document);
   });
+  const std::vector<double>& samples = of_document.samples;
   samples_.insert(samples_.end(), samples.begin(), samples.end());  // visits in turns end in the documents' order
+  input_samples_.insert(input_samples_.end(), of_document.input_samples.begin(), of_document.input_samples.end());
   counts_[0] += static_cast<double>(tokens - geometry_.sinks);
   counts_[1] += static_cast<double>(spaced(geometry_.sinks, tokens, kKeys).size());
   counts_[2] += 1;
 }
 
-void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table,
-                                 std::size_t n, std::vector<double>& samples) {
+void TransformMoments::add_layer(Backend& device, const DocumentStates& states, const RopeTable& table, std::size_t n,
+                                 Document& document) {
   const auto [heads, tokens, head_dim] = states[StateKind::kQPre].shape();
   const TransformHeads& sizes = geometry_.heads[n];
   const std::size_t values = sizes.values(), half = values / 2;
@@ -150,9 +179,16 @@ void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& sta
   }
   const DoubleRows coded = rows.bottomRows(index(tokens - geometry_.sinks)).cast<double>();
   Eigen::Map<Eigen::VectorXd>(&sums_[before(n, values_of)], index(values)) += coded.colwise().sum().transpose();
-  Eigen::Map<DoubleRows>(&outers_[before(n, products_of)], index(values), index(values)) += coded.transpose() * coded;
+  if (geometry_.inputs > 0 && n == 0) add_inputs(device, states.x, document);
+  if (geometry_.inputs > 0) {
+    const Eigen::Map<const DoubleRows> inputs(document.inputs.data(), coded.rows(), index(geometry_.inputs + 1));
+    Eigen::Map<DoubleRows>(input_rows_.data(), inputs.cols(), index(geometry_.values()))
+        .middleCols(index(before(n, values_of)), index(values)) += inputs.transpose() * coded;
+  }
+  add_products(n, {coded.data(), coded.data() + coded.size()}, document);
   for (const std::size_t token : spaced(geometry_.sinks, tokens, kSamples))
-    for (std::size_t i = 0; i < values; ++i) samples.push_back(static_cast<double>(rows(index(token), index(i))));
+    for (std::size_t i = 0; i < values; ++i)
+      document.samples.push_back(static_cast<double>(rows(index(token), index(i))));
 
   for (auto* const states_of : {&q, &k})
     for (Rows& head : *states_of)
@@ -172,6 +208,57 @@ void TransformMoments::add_layer(DeviceMemory& device, const DocumentStates& sta
     Eigen::Map<DoubleRows>(&keys_[at], index(head_dim), index(head_dim)) += costs[head].keys.cast<double>();
     weights_[before(n, queries_of) + head] += costs[head].weight;
   }
+}
+
+/// Adds Σ e eᵀ. @param x  the first layer's input, [token, d_model]
+void TransformMoments::add_inputs(Backend& backend, const Operand& x, Document& document) {
+  if (x.rows <= geometry_.sinks || x.columns != geometry_.inputs)
+    throw Error(ErrorCode::kInternal, "transform", "states without embeddings");
+  const std::vector<float> values = download(backend, rows_of_operand(backend, x).view());
+  const Eigen::Map<const Rows> all(values.data(), index(x.rows), index(x.columns));
+  const Eigen::Index coded = index(x.rows - geometry_.sinks);
+  DoubleRows inputs = DoubleRows::Ones(coded, all.cols() + 1);
+  inputs.leftCols(all.cols()) = all.bottomRows(coded).cast<double>();
+  document.inputs.assign(inputs.data(), inputs.data() + inputs.size());
+  Eigen::Map<DoubleRows>(input_products_.data(), inputs.cols(), inputs.cols()) += inputs.transpose() * inputs;
+  for (const std::size_t token : spaced(geometry_.sinks, x.rows, kSamples))
+    for (Eigen::Index i = 0; i < all.cols(); ++i)
+      document.input_samples.push_back(static_cast<double>(all(index(token), i)));
+}
+
+/// Adds Σ x xᵀ of a group, when its last layer is there. @param rows  [token, value] of the layer at index `n`
+void TransformMoments::add_products(std::size_t n, std::vector<double> rows, Document& document) {
+  const auto [index_of_group, at] = group_of(n);
+  const LayerGroup group = geometry_.groups[index_of_group];
+  document.rows.push_back(std::move(rows));
+  if (n + 1 < group.first + group.count) return;
+  const std::size_t values = geometry_.heads[n].values(), tokens = document.rows.front().size() / values;
+  Eigen::Map<DoubleRows> sum(&outers_[at], index(geometry_.values(group)), index(geometry_.values(group)));
+  const auto of_layer = [&](std::size_t layer) {
+    return Eigen::Map<const DoubleRows>(document.rows[layer].data(), index(tokens), index(values));
+  };
+  const std::size_t pairs = group.count * group.count;
+#pragma omp parallel for schedule(dynamic) if (pairs > 1)
+  for (std::size_t pair = 0; pair < pairs; ++pair) {
+    const std::size_t row = pair / group.count, column = pair % group.count;
+    if (column > row) continue;
+    const DoubleRows product = of_layer(row).transpose() * of_layer(column);
+    sum.block(index(row * values), index(column * values), index(values), index(values)) += product;
+    if (column < row)
+      sum.block(index(column * values), index(row * values), index(values), index(values)) += product.transpose();
+  }
+  document.rows.clear();
+}
+
+std::vector<double> TransformMoments::outer(const LayerGroup& layers) const {
+  const auto [index_of_group, at] = group_of(layers.first);
+  const LayerGroup group = geometry_.groups[index_of_group];
+  const std::size_t all = geometry_.values(group), values = geometry_.values(layers),
+                    first = (layers.first - group.first) * geometry_.heads[layers.first].values();
+  std::vector<double> part(values * values);
+  for (std::size_t row = 0; row < values; ++row)
+    std::copy_n(&outers_[at + (first + row) * all + first], values, &part[row * values]);
+  return part;
 }
 
 std::vector<double> TransformMoments::key_costs(std::size_t n) const {
@@ -195,26 +282,32 @@ std::vector<double> TransformMoments::value_costs(std::size_t n) const {
   return costs;
 }
 
-std::vector<float> TransformMoments::samples(std::size_t n) const {
+std::vector<float> TransformMoments::samples(const LayerGroup& layers) const {
   const std::size_t of_document = samples_.size() / static_cast<std::size_t>(counts_[2]),
-                    tokens = of_document / geometry_.values(), size = tokens * geometry_.heads[n].values();
+                    tokens = of_document / geometry_.values(), values = geometry_.heads[layers.first].values();
   std::vector<float> rows;
-  for (std::size_t at = tokens * before(n, values_of); at < samples_.size(); at += of_document)
-    rows.insert(rows.end(), samples_.begin() + static_cast<std::ptrdiff_t>(at),
-                samples_.begin() + static_cast<std::ptrdiff_t>(at + size));
+  rows.reserve(static_cast<std::size_t>(counts_[2]) * tokens * geometry_.values(layers));
+  for (std::size_t at = tokens * before(layers.first, values_of); at < samples_.size(); at += of_document)
+    for (std::size_t token = 0; token < tokens; ++token)
+      for (std::size_t layer = 0; layer < layers.count; ++layer) {
+        const double* const row = &samples_[at + (layer * tokens + token) * values];
+        rows.insert(rows.end(), row, row + values);
+      }
   return rows;
 }
 
 std::vector<std::span<const double>> TransformMoments::state() const {
-  return {sums_, outers_, keys_, weights_, counts_, samples_};
+  return {sums_, outers_, keys_, weights_, counts_, samples_, input_products_, input_rows_, input_samples_};
 }
 
 void TransformMoments::restore(std::span<const std::vector<double>> state) {
-  std::vector<double>* const targets[] = {&sums_, &outers_, &keys_, &weights_, &counts_, &samples_};
+  std::vector<double>* const targets[] = {&sums_,    &outers_,         &keys_,       &weights_,      &counts_,
+                                          &samples_, &input_products_, &input_rows_, &input_samples_};
   if (state.size() != std::size(targets))
     throw Error(ErrorCode::kInput, "checkpoint", "found sums of another calibration, expected those of this one");
   for (std::size_t n = 0; n < state.size(); ++n) {
-    if (targets[n] != &samples_ && state[n].size() != targets[n]->size())
+    const bool grows = targets[n] == &samples_ || targets[n] == &input_samples_;
+    if (!grows && state[n].size() != targets[n]->size())
       throw Error(ErrorCode::kInput, "checkpoint", "found sums of another size, expected those of this calibration");
     *targets[n] = state[n];
   }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "calibrate/common/attention_pairs.h"
@@ -19,12 +20,19 @@ struct TransformHeads {
   std::size_t square() const noexcept { return head_dim * head_dim; }
 };
 
+/// Neighbouring layers that are coded as one row, by index in TransformGeometry::layers.
+struct LayerGroup {
+  std::size_t first = 0, count = 1;
+};
+
 /// The layers and tokens of a calibration of the transform coder.
 struct TransformGeometry {
-  std::vector<std::size_t> layers;    // ascending
-  std::vector<TransformHeads> heads;  // [layer]
-  std::size_t sinks = 0;              // first tokens of a document, which are not coded
-  std::size_t recent = 0;             // TransformLayer::recent
+  std::vector<std::size_t> layers;      // ascending
+  std::vector<TransformHeads> heads;    // [layer]
+  std::size_t sinks = 0;                // first tokens of a document, which are not coded
+  std::size_t recent = 0;               // TransformLayer::recent
+  std::vector<LayerGroup> groups = {};  // of layers with equal heads, in order
+  std::size_t inputs = 0;               // channels of the embeddings that rows are predicted from; 0: they are not
 
   /// Returns the values of a token in all layers.
   std::size_t values() const noexcept {
@@ -32,7 +40,12 @@ struct TransformGeometry {
     for (const TransformHeads& of_layer : heads) sum += of_layer.values();
     return sum;
   }
+  /// Returns the values of a token in the layers of a group.
+  std::size_t values(const LayerGroup& group) const noexcept { return group.count * heads[group.first].values(); }
 };
+
+/// Returns groups of one layer each.
+std::vector<LayerGroup> single_layers(std::size_t layers);
 
 /// Sums over the tokens of a text, document by document: of rows x (a token's keys before RoPE of all heads, then its
 /// values), and of the cost of their errors at the attention's output, to first order and as if errors were independent
@@ -45,6 +58,7 @@ class TransformMoments {
   /// Number of keys of a document in the sums of the keys' costs, evenly spaced, and number of its rows that are kept.
   static constexpr std::size_t kKeys = 32, kSamples = 32;
 
+  /// @param geometry  without groups: each layer is one
   /// @param rules    [layer]
   /// @param outputs  W_oᵀ W_o of each query head: [layer][query_head, head_dim, head_dim]
   TransformMoments(TransformGeometry geometry, std::vector<ScoreRule> rules, std::vector<std::vector<double>> outputs);
@@ -54,15 +68,22 @@ class TransformMoments {
   void add(StateSource& source, std::size_t document);
 
   const TransformGeometry& geometry() const noexcept { return geometry_; }
-  /// Σ x and Σ x xᵀ of the layer at index `n`, and the number of tokens summed.
-  std::span<const double> sum(std::size_t n) const { return part(sums_, n, values_of); }
-  std::span<const double> outer(std::size_t n) const { return part(outers_, n, products_of); }
+  /// Σ x and Σ x xᵀ of layers that are all in one group of the geometry, and the number of tokens summed.
+  std::span<const double> sum(const LayerGroup& layers) const {
+    return std::span(sums_).subspan(before(layers.first, values_of), geometry_.values(layers));
+  }
+  std::vector<double> outer(const LayerGroup& layers) const;
   double tokens() const noexcept { return counts_[0]; }
+  /// Σ e eᵀ and Σ e xᵀ with e a token's embedding (the first layer's input), then 1, and x its values in all layers.
+  std::span<const double> input_products() const noexcept { return input_products_; }
+  std::span<const double> input_rows() const noexcept { return input_rows_; }
   /// Returns the costs of unit errors per token: [kv_head, head_dim, head_dim].
   std::vector<double> key_costs(std::size_t n) const;
   std::vector<double> value_costs(std::size_t n) const;
-  /// Returns rows of the text, [token, value].
-  std::vector<float> samples(std::size_t n) const;
+  /// Returns rows of the text in neighbouring layers, [token, value].
+  std::vector<float> samples(const LayerGroup& layers) const;
+  /// Returns the embeddings of these rows' tokens, [token, channel].
+  const std::vector<double>& input_samples() const noexcept { return input_samples_; }
 
   /// Returns the state for a checkpoint, in the order that restore() expects.
   std::vector<std::span<const double>> state() const;
@@ -71,7 +92,6 @@ class TransformMoments {
  private:
   using SizeOf = std::size_t (*)(const TransformHeads& heads);  // of a layer's part of a table
   static std::size_t values_of(const TransformHeads& heads) { return heads.values(); }
-  static std::size_t products_of(const TransformHeads& heads) { return heads.values() * heads.values(); }
   static std::size_t squares_of(const TransformHeads& heads) { return heads.query_heads * heads.square(); }
   static std::size_t queries_of(const TransformHeads& heads) { return heads.query_heads; }
 
@@ -85,18 +105,29 @@ class TransformMoments {
   std::span<const double> part(const std::vector<double>& sums, std::size_t n, SizeOf size) const {
     return std::span(sums).subspan(before(n, size), size(geometry_.heads[n]));
   }
-  /// @param samples  of the document, appended to
-  void add_layer(DeviceMemory& device, const DocumentStates& states, const RopeTable& table, std::size_t n,
-                 std::vector<double>& samples);
+  /// What one document leaves until the last layer of a group, or its last layer.
+  struct Document {
+    std::vector<double> samples;
+    std::vector<std::vector<double>> rows = {};  // [layer of the current group][token, value]
+    std::vector<double> inputs = {};             // [token, channel, then 1], without sinks
+    std::vector<double> input_samples = {};
+  };
+  void add_inputs(Backend& backend, const Operand& x, Document& document);
+  void add_layer(Backend& backend, const DocumentStates& states, const RopeTable& table, std::size_t n,
+                 Document& document);
+  void add_products(std::size_t n, std::vector<double> rows, Document& document);
+  /// Returns the index of the group of the layer at index `n`, and the size of the groups' tables before it.
+  std::pair<std::size_t, std::size_t> group_of(std::size_t n) const;
 
   TransformGeometry geometry_;
   std::vector<ScoreRule> rules_;
   std::vector<std::vector<double>> outputs_;
-  std::vector<double> sums_, outers_;  // [layer, value], [layer, value, value]
+  std::vector<double> sums_, outers_;  // [layer, value], [group, value, value]
   std::vector<double> keys_;           // [layer, query_head, head_dim, head_dim]
   std::vector<double> weights_;        // [layer, query_head]: Σ_j Σ_i p_ij²
   std::vector<double> counts_;         // tokens, keys, documents
   std::vector<double> samples_;        // [document, layer, token, value]
+  std::vector<double> input_products_, input_rows_, input_samples_;
 };
 
 }  // namespace kvs::inline calibrate

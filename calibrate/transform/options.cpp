@@ -1,6 +1,7 @@
 #include "calibrate/transform/options.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "calibrate/budget/size.h"
@@ -20,15 +21,36 @@ std::size_t document_length(const Options& options, std::size_t tokens) {
   return options.has("length") ? options.count("length", 1, kMost) : tokens;
 }
 
-/// Returns --recent, or its default for documents of `tokens` tokens.
-std::size_t recent_tokens(const Options& options, std::size_t tokens) {
-  if (!options.has("recent")) return transform_recent(tokens);
-  return options.count("recent", 0, tokens / 4);
-}
-
 TransformRows rows_of(const Options& options) {
   const auto name = std::ranges::find(kTransformRowNames, options.choice("rows", kTransformRowNames));
   return static_cast<TransformRows>(name - kTransformRowNames.begin());
+}
+
+/// Returns --layers-per-group. @throws Error kUsage with rows by head
+std::size_t layers_per_group(const Options& options) {
+  constexpr std::int64_t kMost = 1 << 16;
+  const std::size_t layers = options.count("layers-per-group", 1, kMost);
+  if (layers > 1 && rows_of(options) == TransformRows::kHead)
+    throw Error(ErrorCode::kUsage, "--layers-per-group",
+                "found " + std::to_string(layers) + ", expected 1 with --rows head");
+  return layers;
+}
+
+/// Returns true with --predict embedding. @throws Error kUsage with rows by head
+bool predicts(const Options& options) {
+  static constexpr std::array<std::string_view, 2> kNames{"none", "embedding"};
+  const bool does = options.choice("predict", kNames) == kNames[1];
+  if (does && rows_of(options) == TransformRows::kHead)
+    throw Error(ErrorCode::kUsage, "--predict", "found embedding, expected none with --rows head");
+  return does;
+}
+
+/// Returns --recent, or its default for documents of `tokens` tokens. Layers that share a row are coded after the last
+/// of them, so tokens have to wait.
+std::size_t recent_tokens(const Options& options, std::size_t tokens) {
+  const std::size_t least = layers_per_group(options) > 1 || predicts(options) ? 1 : 0;
+  if (!options.has("recent")) return std::max(least, transform_recent(tokens));
+  return options.count("recent", least, std::max(least, tokens / 4));
 }
 
 double outliers_of(const Options& options) {
@@ -77,6 +99,15 @@ void add_transform_options(OptionTable& table) {
              "layer: code a whole token together; head: code each head's keys by channel and its values, which "
              "attention reads without decoding: faster to read, larger at the same quality",
              "layer")
+      .value("layers-per-group", "M",
+             "neighbouring layers that are coded as one row: smaller at the same quality, in steps of --recent tokens; "
+             "groups end where heads or windows differ",
+             "1")
+      .from(1)
+      .value("predict", "none|embedding",
+             "embedding: code what a linear map of the token's embedding leaves of its row: smaller at the same "
+             "quality, with a map of d_model numbers for each value of a token",
+             "none")
       .value("outliers", "x",
              "maximum share of the other tokens that are not coded: those with the largest errors (default: 0.005; "
              "with --rows head: none)")
@@ -98,7 +129,14 @@ void check_transform_options(const Options& options) {
 TransformGeometry planned_geometry(const Options& options, const ModelConfig& model, std::size_t tokens) {
   const std::size_t length = std::min(tokens, document_length(options, tokens));
   refuse_obstacle(kTransformMethod.obstacle(model), "kvcalibrate transform", model);
-  return transform_geometry(model, sinks_of(options, tokens), recent_tokens(options, length));
+  TransformGeometry geometry =
+      transform_geometry(model, sinks_of(options, tokens), recent_tokens(options, length), layers_per_group(options));
+  if (!predicts(options)) return geometry;
+  if (geometry.layers.front() != 0)
+    throw Error(ErrorCode::kUnsupported, model.name,
+                "found no attention in layer 0, whose input is the embedding that --predict needs");
+  geometry.inputs = model.d_model;
+  return geometry;
 }
 
 TransformPlan transform_plan(const Options& options, const ModelSource& model, const TransformGeometry& geometry,

@@ -60,13 +60,36 @@ TransformProducts::TransformProducts(CodingOps& ops, const TransformLayer& layer
 }
 
 void TransformProducts::make_of_layer(CodingOps& ops, const TransformLayer& layer) {
-  const std::size_t values = layer.values(), head_dim = shape.head_dim;
+  const std::size_t values = layer.values(), coefficients = layer.bits.size(), head_dim = shape.head_dim,
+                    of_layer = values / layer.layers();
   const std::vector<float> bias = analysed_mean(layer.analysis, layer.mean);
   for (std::size_t first = 0; first < values; first += head_dim)
-    analysis.push_back(ops.make_weight({values, head_dim, columns_of(layer.analysis, values, first, head_dim),
+    analysis.push_back(ops.make_weight({coefficients, head_dim, columns_of(layer.analysis, values, first, head_dim),
                                         first == 0 ? std::span<const float>(bias) : std::span<const float>(), true}));
-  synthesis.push_back(ops.make_weight({values, values, columns_of(layer.synthesis, values), layer.mean, true}));
+  const std::span<const float> all = layer.synthesis, mean = layer.mean;
+  for (std::size_t first = 0; first < values; first += of_layer)
+    synthesis.push_back(ops.make_weight(
+        {of_layer, coefficients, columns_of(all.subspan(first * coefficients, of_layer * coefficients), coefficients),
+         mean.subspan(first, of_layer), true}));
   types.k = trellis_store(layer.books, trellis_coefficients(layer.bits, layer.weights));
+  if (!layer.prediction.empty()) make_predictions(ops, layer);
+}
+
+void TransformProducts::make_predictions(CodingOps& ops, const TransformLayer& layer) {
+  const std::size_t values = layer.values(), coefficients = layer.bits.size(), of_layer = values / layer.layers(),
+                    channels = layer.prediction.size() / values;
+  const std::span<const float> map = layer.prediction;
+  for (std::size_t first = 0; first < values; first += of_layer)
+    predictions.push_back(
+        ops.make_weight({of_layer, channels, columns_of(map.subspan(first * channels, of_layer * channels), channels),
+                         std::span<const float>(), true}));
+  std::vector<float> taken(coefficients * channels);  // −A · map
+  for (std::size_t row = 0; row < coefficients; ++row)
+    for (std::size_t value = 0; value < values; ++value)
+      for (std::size_t channel = 0; channel < channels; ++channel)
+        taken[row * channels + channel] -= layer.analysis[row * values + value] * map[value * channels + channel];
+  predicted_rows =
+      ops.make_weight({coefficients, channels, columns_of(taken, channels), std::span<const float>(), true});
 }
 
 void TransformProducts::make_of_heads(CodingOps& ops, const TransformLayer& layer) {

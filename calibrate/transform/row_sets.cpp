@@ -7,9 +7,9 @@ TransformShape transform_shape(const ModelConfig& model, std::size_t layer) {
   return {attention.kv_heads, attention.head_dim};
 }
 
-std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape) {
+std::vector<RowSet> row_sets(TransformRows rows, const TransformShape& shape, std::size_t layers) {
   const auto [heads, head_dim] = shape;
-  if (rows == TransformRows::kLayer) return {{0, 1, 2 * heads * head_dim}};
+  if (rows == TransformRows::kLayer) return {{0, 1, layers * 2 * heads * head_dim}};
   return {{0, heads, head_dim}, {heads * head_dim, heads, head_dim}};
 }
 

@@ -157,6 +157,12 @@ kvs_codec open_config(const fs::path& path, const kvs_codec_options& options) {
   kvs::CpuCoding ops(codec.threads);
   const kvs::StreamId id = id_of(config);
   Ropes ropes;
+  if (config.at("parameters").contains("groups"))
+    throw Error(ErrorCode::kUnsupported, where + ": /parameters/groups",
+                "found layers that share a row (--layers-per-group), expected a row for each layer");
+  if (config.at("parameters").contains("predict"))
+    throw Error(ErrorCode::kUnsupported, where + ": /parameters/predict",
+                "found rows that are predicted from embeddings (--predict), expected rows without a prediction");
   for (const kvs::TransformLayer& layer : kvs::read_transform_layers(config, path))
     codec.layers.try_emplace(static_cast<std::uint32_t>(layer.layer), ops, layer,
                              kvs::TransformShape{model.kv_heads.of(layer.layer), model.head_dim.of(layer.layer)},

@@ -171,7 +171,8 @@ void LayerCodec::encode_coded(CpuCoding& ops, const kvs_codec_block& block, cons
     });
   if (count == 0) return;
   const std::byte* const codes = out.data() + places.codes;
-  const RowValues values = row_values(ops, products_, part.k.view(), part.v.view());
+  const TokenStates of_layer{part.k.view(), part.v.view()};
+  const RowValues values = row_values(ops, products_, {&of_layer, 1});
   const StoredRows held = rows_at(codes, places.coded, true);
   ops.encode_rows(values.k, full, count, held, at);
   if (products_.rows == TransformRows::kHead)

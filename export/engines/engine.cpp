@@ -41,7 +41,8 @@ std::vector<Json> settings_of_types(const Engine& engine) {
 EngineCache::EngineCache(const CacheChoice& choice, const ModelConfig& config)
     : method(*choice.method),
       parameters(choice.method->make == nullptr ? Json::object() : choice.resolved(config)),
-      model(config) {}
+      model(config),
+      package_obstacle(choice.loaded ? choice.loaded->package_obstacle() : "") {}
 
 std::vector<EngineCache::Types> EngineCache::types() const {
   const std::vector<std::size_t> cached = model.cached_layers();

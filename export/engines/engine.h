@@ -19,6 +19,7 @@ struct EngineCache {
   const Method& method;
   Json parameters;  // with every default; empty for a method without Method::make
   const ModelConfig& model;
+  std::string package_obstacle;  // LoadedConfig::package_obstacle()
 
   EngineCache(const CacheChoice& choice, const ModelConfig& config);
   bool is_full() const noexcept { return &method == &kFullMethod; }

@@ -51,7 +51,9 @@ constexpr std::array<std::string_view, 9> kPackageTypes{
     "q8_0",   "q5_0", "q4_0", "q8_0/q4_0", "fp8", "int8_per_token_head", "int4_per_token_head", "turboquant_4bit_nc",
     "quarot4"};
 
-std::string obstacle_of_package(const EngineCache& cache) { return obstacle_of_model(cache.model); }
+std::string obstacle_of_package(const EngineCache& cache) {
+  return cache.package_obstacle.empty() ? obstacle_of_model(cache.model) : cache.package_obstacle;
+}
 
 EngineUse use_in_package(const EngineCache& /*cache*/) {
   return {.flags = {}, .notes = {"CalibratedCache.from_config(CONFIG, model) of the package kvspectrum"}};

@@ -36,6 +36,9 @@ class TransformBasisTest : public ::testing::Test {
     for (std::size_t document = 0; document < documents; ++document) result.add(source, document);
     return result;
   }
+  TransformBasis basis_of(const TransformMoments& sums, const TransformScales& scales = {}) const {
+    return transform_basis(*ops_, sums, {0, 1}, {&scales, 1}, TransformRows::kLayer);
+  }
   /// Returns Σ_i ‖o_i‖² of the change in head `head`'s results if `error` is added to key, or value, `token`.
   double change(std::size_t head, std::size_t token, bool keys, const Values& error) const {
     double sum = 0;
@@ -92,8 +95,9 @@ TEST_F(TransformBasisTest, CostsAreThoseOfTheAttentionsOutput) {
 
 TEST_F(TransformBasisTest, CoefficientsHaveUnitVarianceAndComeBack) {
   const TransformMoments sums = moments();
-  const TransformBasis basis = transform_basis(*ops_, sums, 0, {}, TransformRows::kLayer);
+  const TransformBasis basis = basis_of(sums);
   const std::size_t values = basis.mean.size();
+  const Values products = sums.outer({0, 1});
   for (std::size_t a = 0; a < values; ++a)
     for (std::size_t b = 0; b < values; ++b) {
       double identity = 0, covariance = 0;
@@ -101,7 +105,7 @@ TEST_F(TransformBasisTest, CoefficientsHaveUnitVarianceAndComeBack) {
         identity += basis.analysis[a * values + i] * basis.synthesis[b * values + i];
         for (std::size_t j = 0; j < values; ++j)
           covariance += basis.analysis[a * values + i] * basis.analysis[b * values + j] *
-                        (sums.outer(0)[i * values + j] / sums.tokens() - basis.mean[i] * basis.mean[j]);
+                        (products[i * values + j] / sums.tokens() - basis.mean[i] * basis.mean[j]);
       }
       EXPECT_NEAR(identity, a == b ? 1 : 0, 1e-6);
       // The diagonal had grown by a thousandth; the last of the 16 coefficients of 18 tokens are near singular.
@@ -114,7 +118,7 @@ TEST_F(TransformBasisTest, CoefficientsHaveUnitVarianceAndComeBack) {
 
 TEST_F(TransformBasisTest, AChannelThatNeverChangesGetsNoVariance) {
   constant_ = StateKind::kKPre;
-  const TransformBasis basis = transform_basis(*ops_, moments(), 0, {}, TransformRows::kLayer);
+  const TransformBasis basis = basis_of(moments());
   EXPECT_NEAR(basis.mean[1], 3, 1e-6);
   EXPECT_LT(basis.variances[14], 1e-9 * basis.variances[0]);  // channel 1 of both heads' keys
   EXPECT_GT(basis.variances[13], 1e-9 * basis.variances[0]);
@@ -123,7 +127,7 @@ TEST_F(TransformBasisTest, AChannelThatNeverChangesGetsNoVariance) {
 TEST_F(TransformBasisTest, ALayerInWhichNothingChangesIsAnError) {
   std::ranges::fill(random_, 1.0F);
   try {
-    (void)transform_basis(*ops_, moments(), 0, {}, TransformRows::kLayer);
+    (void)basis_of(moments());
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kData);
@@ -132,8 +136,7 @@ TEST_F(TransformBasisTest, ALayerInWhichNothingChangesIsAnError) {
 
 TEST_F(TransformBasisTest, ScalesWeighKeysAgainstValues) {
   const TransformMoments sums = moments();
-  const TransformBasis keys = transform_basis(*ops_, sums, 0, {1000, 1}, TransformRows::kLayer),
-                       values = transform_basis(*ops_, sums, 0, {1, 1000}, TransformRows::kLayer);
+  const TransformBasis keys = basis_of(sums, {1000, 1}), values = basis_of(sums, {1, 1000});
   EXPECT_GT(keys.key_shares.front(), 0.9);
   EXPECT_LT(values.key_shares.front(), 0.1);
 }
@@ -145,7 +148,7 @@ TEST_F(TransformBasisTest, ACheckpointKeepsTheSums) {
   for (const std::span<const double> part : whole.state()) state.emplace_back(part.begin(), part.end());
   restored.restore(state);
   EXPECT_EQ(restored.key_costs(0), whole.key_costs(0));
-  EXPECT_EQ(restored.samples(0), whole.samples(0));
+  EXPECT_EQ(restored.samples({0, 1}), whole.samples({0, 1}));
   state.pop_back();
   EXPECT_THROW(restored.restore(state), Error);
 }

@@ -84,8 +84,39 @@ TEST_F(TransformProgram, RowsByHeadAreATransformToo) {
   EXPECT_THAT(outliers.err, HasSubstr("--outliers: found "));
 }
 
+TEST_F(TransformProgram, LayersThatShareARowKeepTheBudget) {
+  for (const std::vector<std::string>& form :
+       std::vector<std::vector<std::string>>{{"--layers-per-group", "2"},
+                                             {"--predict", "embedding"},
+                                             {"--layers-per-group", "9", "--predict", "embedding"}}) {
+    std::vector<std::string> options{"--budget", "40%", "--force"};
+    options.insert(options.end(), form.begin(), form.end());
+    const Outcome made = transform("c.json", options);
+    ASSERT_EQ(made.status, 0) << made.err;
+    expect_valid("c.json");
+    EXPECT_EQ(config("c.json").at("parameters").contains("groups"), form.front() == "--layers-per-group");
+    const Json budget = config("c.json").at("calibration").at("budget");
+    const Json report = evaluated({"--config", folder_ / "c.json"});
+    const double bytes = report.at("bytes_per_token").get<double>() * budget.at("window").get<double>();
+    EXPECT_LE(bytes, budget.at("bytes").get<double>());
+    EXPECT_LT(report.at("kl").get<double>(), 0.05);
+  }
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+           {"--layers-per-group", "2", "--rows", "head"}, {"--predict", "embedding", "--rows", "head"}}) {
+    std::vector<std::string> options{"--budget", "40%"};
+    options.insert(options.end(), wrong.begin(), wrong.end());
+    const Outcome refused = transform("x.json", options);
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, HasSubstr(wrong.front() + ": found "));
+  }
+}
+
 TEST_F(TransformProgram, KilledAndResumedIsIdentical) {
   expect_resumed_is_identical("transform", {"--budget", "30%", "--recent", "2"});
+}
+
+TEST_F(TransformProgram, KilledAndResumedWithGroupsIsIdentical) {
+  expect_resumed_is_identical("transform", {"--budget", "40%", "--layers-per-group", "2", "--predict", "embedding"});
 }
 
 TEST_F(TransformProgram, OneConfigTwice) {

@@ -112,6 +112,12 @@ def _row_sets(rows, kv_heads, head_dim):
 
 def _check_transform(document, tensors):
     model, parameters = document["model"], document["parameters"]
+    if "groups" in parameters:
+        raise ConfigError(f"{tensors.path}: found layers that share a row (--layers-per-group), expected a row for "
+                          "each layer")
+    if "predict" in parameters:
+        raise ConfigError(f"{tensors.path}: found rows that are predicted from embeddings (--predict), expected rows "
+                          "without a prediction")
     by_head = parameters["rows"] == "head"
     tensors.values("books", _BOOKS)
     for n, layer in enumerate(parameters["layers"]):
