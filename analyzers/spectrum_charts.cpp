@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "analyzers/spectrum_charts.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ std::size_t samples_of(const SpectrumView& view) {
   return view.spectrum.tokens - (view.with_sinks ? 0 : view.spectrum.sinks);
 }
 
-/// What bin k stands for: "DCT bin k (k/2048 cycles per token)".
+/// The meaning of bin k: "DCT bin k (k/2048 cycles per token)".
 std::string bin_name(const SpectrumView& view) {
   const std::size_t samples = samples_of(view);
   return view.spectrum.transform == Transform::kDct

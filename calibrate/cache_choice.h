@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@ struct CacheChoice {
   bool is_full() const { return method == &kFullMethod && !has_kv_type(); }
   /// Returns the given parameters as one object.
   Json given() const;
-  /// What results show of it: what was given; nothing for a config of factors without more.
+  /// The settings that results show: those that were given; nothing for a config of factors without more.
   std::optional<Json> shown_parameters() const;
   /// The parameters with every default: what a config keeps. For methods with Method::make.
   Json resolved(const ModelConfig& model) const;

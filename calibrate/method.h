@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -47,8 +48,8 @@ struct Method {
   /// Creates the cache of the layer selected in `parameters`. @throws Error like Parameters. nullptr: the caches need
   /// the files of a config, which a calibration writes (Calibration::load).
   std::unique_ptr<LayerCache> (*make)(Parameters& parameters, const CacheLayer& layer) = nullptr;
-  /// True if the caches need the files of a config beside the parameters that `make` reads. Calibration::load makes
-  /// them; a cache of `make` cannot attend.
+  /// True if the caches need the files of a config in addition to the parameters that `make` reads. Calibration::load
+  /// makes them; a cache of `make` cannot attend.
   bool needs_files = false;
   /// Sets the size: returns the parameters with which the method keeps about `share` (0 to 1) of a document of `tokens`
   /// tokens (of its prefix if the method compresses only that), given the other `settings`. A larger share never takes
@@ -97,7 +98,7 @@ std::unique_ptr<LayerCache> make_layer_cache(const Method& method, Parameters& p
 /// Creates the caches of all layers (make_layers()). @param parameters  of as many layers  @throws Error like
 /// Parameters, also for names that the method does not have
 Cache make_cache(const Method& method, Parameters& parameters, const CacheShape& shape);
-/// The same with `make` in place of Method::make.
+/// Like make_cache() above, with `make` in place of Method::make.
 Cache make_cache(const Method& method, const LayerMaker& make, Parameters& parameters, const CacheShape& shape);
 /// Returns every parameter of a method, in the order in which its reader reads them.
 std::vector<ParameterSpec> describe(const Method& method);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds every third-party library once and makes one imported target of each.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)

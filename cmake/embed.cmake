@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Writes a header that holds a text file as a string_view. Splits raw literals below the compilers' length limit.
 file(READ ${INPUT} text)
 string(LENGTH "${text}" length)

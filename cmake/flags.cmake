@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Defines compiler flags as interface targets. Nothing sets global flags.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The Debian package and the tarball: `cpack -G DEB --config build/cpu/CPackConfig.cmake`, and -G TGZ.
 set(CPACK_PACKAGE_NAME kvspectrum)
 set(CPACK_PACKAGE_CONTACT "The kvspectrum authors")

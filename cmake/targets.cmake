@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # kvs_library(NAME ...) defines a static library of every .cpp directly in this folder and in the sub-folders FOLDERS,
 # except WITHOUT. SOURCES replaces that list. PUBLIC and PRIVATE are its links.
 function(kvs_library name)

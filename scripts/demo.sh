@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the whole chain on the sample text: installs, builds, fetches SmolLM2-135M, analyses, calibrates and evaluates.
 set -euo pipefail
 cd "$(dirname "$0")/.."

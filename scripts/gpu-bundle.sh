@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds a folder that tests and measures the CUDA backend on another machine with an NVIDIA GPU. That machine needs
 # neither network nor packages.
 #   scripts/gpu-bundle.sh [FOLDER]        (default build/gpu-bundle; then run FOLDER/gpu-test.sh there)

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tests and measures on a GPU machine a bundle that gpu-bundle.sh made. A missing device is a failure here.
 #   gpu-test.sh [BUNDLE] [STEP ...]     (default bundle: this script's folder, else build/gpu-bundle; default: all)
 # Steps: smoke      takes seconds: the device, one product, attention, FFT, SVD, a tiny model. If it cannot run to

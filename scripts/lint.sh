@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Lints the tree. Exits with 0 if nothing is found. Usage: scripts/lint.sh [--changed [BASE]] [CHECK...]
 #   --changed  only files that differ from BASE (default HEAD), including new files
-#   CHECK      some of: format tidy shell docs commands spelling python (default: all)
+#   CHECK      some of: format tidy shell docs commands spelling python spdx (default: all)
 # The check `commands` uses the two programs in $KVS_PROGRAMS, or else builds the preset cpu. The check `docs` also
 # builds the site where the programs are and scripts/site.sh has installed its tools. The check `python` needs the
 # network once, for the tools of scripts/lint/tools.txt (a venv in ~/.cache/kvspectrum/lint).
@@ -16,7 +17,7 @@ while [ $# -gt 0 ]; do
       base=HEAD
       if [ $# -gt 1 ] && git rev-parse --verify --quiet "$2^{commit}" >/dev/null; then base=$2; shift; fi
       ;;
-    format | tidy | shell | docs | commands | spelling | python) checks+=("$1") ;;
+    format | tidy | shell | docs | commands | spelling | python | spdx) checks+=("$1") ;;
     *)
       echo "lint.sh: error: found '$1', expected --changed [BASE] or checks of its head" >&2
       exit 2
@@ -24,7 +25,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ ${#checks[@]} -ne 0 ] || checks=(format tidy shell docs commands spelling python)
+[ ${#checks[@]} -ne 0 ] || checks=(format tidy shell docs commands spelling python spdx)
 
 for tool in git cmake ninja clang++ clang-format-14 clang-tidy-14 shellcheck codespell python3; do
   command -v $tool >/dev/null || { echo "lint.sh: error: $tool is missing; scripts/setup.sh installs it" >&2; exit 6; }
@@ -103,6 +104,8 @@ check_python() {
   fi
   return $status
 }
+
+check_spdx() { scripts/lint/spdx.py; }
 
 mkdir -p build
 failed=()

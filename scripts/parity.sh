@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compares the forward pass with Transformers on tiny models of every architecture and RoPE type (safetensors and GGUF)
 # and on models and configs drawn at random. Compares how damaged files are read with the formats' own packages. Needs
 # the network once: pip installs into build/parity/venv. Usage: scripts/parity.sh [PRESET]

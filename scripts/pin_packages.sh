@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Pins the Python packages of tests. Writes FILE.txt from FILE.in: every package that FILE.in needs, with its version
 # and the SHA-256 of its file for this Python and processor. Installs nothing. Usage: pin_packages.sh FILE.in...
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the Debian 12 packages that kvspectrum is built with. Fetches cuDNN's front end if nvcc is installed. Does
 # nothing if all are present.
 set -euo pipefail

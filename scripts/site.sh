@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the site of the Markdown pages: build/site/html. A link that leads nowhere is an error. Needs the programs in
 # $KVS_PROGRAMS (default build/cpu/bin), and the network once for the tools of scripts/site/tools.txt (a venv of their
 # own). Usage: scripts/site.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Sets up the machine, builds, runs every test, and prints the duration of each stage. Needs only a Debian 12 base.
 #   --long  runs every fuzz target for 2 minutes instead of 5 s, the unit tests without optimisation, and the tests with
 #           the label "long"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/common/attention_pairs.h"
 
 #include <omp.h>

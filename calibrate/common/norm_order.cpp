@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/common/norm_order.h"
 
 namespace kvs::inline calibrate {

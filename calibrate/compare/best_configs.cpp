@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/compare/best_configs.h"
 
 #include "calibrate/compare/configurations.h"

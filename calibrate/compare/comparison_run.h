@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <chrono>
@@ -47,7 +48,7 @@ struct CompareInput {
   std::map<std::string, std::size_t> calibrated = {};  // documents that each method was calibrated on
 };
 
-/// What a run prints: JSON with --json, else the text.
+/// The output of a run: JSON with --json, else the text.
 struct Conclusion {
   Json json;
   std::string text;

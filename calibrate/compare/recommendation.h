@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace kvs::inline compare {
 
-/// What a recommendation is for.
+/// The purpose of a recommendation.
 struct RecommendationGoal {
   const Engine* engine = nullptr;
   std::size_t context = 0;

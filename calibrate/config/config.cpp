@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/config/config.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ bool is_near(const Json& found, const Json& wanted) {
 /// The members of `rope` that depend on the documents' length.
 constexpr std::array kAngles{"window", "frequencies", "factors", "layer_kinds"};
 
-/// What differs of the rotations, whatever way two files have to state them.
+/// The difference of two rotations, in whatever form two files state them.
 std::vector<std::string> other_rotations(const Json& found, const Json& wanted) {
   std::vector<std::string> names;
   for (const char* name : {"rotary_dim", "layer_kinds", "frequencies", "factors"})

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ struct CostPlan {
   std::vector<std::size_t> lags;    // of LagKV
 };
 
-/// What the methods' papers tabulate, for this geometry.
+/// The tables of the methods' papers, for this geometry.
 CostResult cost_result(const ModelConfig& model, const CostPlan& plan);
 
 }  // namespace kvs::inline calibrate

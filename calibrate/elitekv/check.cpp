@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/elitekv/check.h"
 
 #include "calibrate/config/config.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 
 namespace kvs::inline calibrate {
 
-/// What the scales of a rule lose on the documents.
+/// The loss of a rule's scales on the documents.
 struct RuleLoss {
   ScaleRule rule = ScaleRule::kMax;
   std::optional<double> kl = {};  // from the full cache's predictions, nats a token; nothing: not measured

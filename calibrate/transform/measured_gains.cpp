@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/transform/measured_gains.h"
 
 #include "calibrate/common/output_weights.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>
@@ -8,7 +9,7 @@
 
 namespace kvs::inline engines {
 
-// What llama.cpp and ik_llama.cpp share: ggml's types of rows, by the names that both take.
+// ggml's types of rows, by the names that both llama.cpp and ik_llama.cpp take.
 
 /// The types that `compare --engine` tries.
 inline constexpr std::array<std::string_view, 10> kGgmlPairs{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "export/exporters/engine_types.h"
 
 #include "calibrate/registry.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "export/exporters/gguf_deepseek2.h"
 
 #include "export/exporters/mla.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "export/exporters/hf_mla.h"
 
 #include "export/exporters/hf_folder.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ inline constexpr const char* kIndexFile = "model.safetensors.index.json";
 inline constexpr const char* kOverlayScales = "model-kvscales.safetensors";
 inline constexpr const char* kOverlayRecord = "kvspectrum-overlay.json";
 
-/// What an overlay of scales is for and what it changes.
+/// The model of an overlay of scales, and the files that it changes.
 struct OverlayManifest {
   /// A file of the model that the overlay replaces: SHA-256 before and after.
   struct Replaced {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"

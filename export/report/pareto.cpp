@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "export/report/pareto.h"
 
 #include "calibrate/method_order.h"

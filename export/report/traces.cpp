@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "draw/svg.h"
 #include "export/report/markup.h"
 #include "export/report/parts.h"

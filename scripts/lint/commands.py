@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that every command line in Markdown and in the programs' own examples parses.
 
 Runs kvspectrum and kvcalibrate with the given arguments and --help, which checks options and the form of their values

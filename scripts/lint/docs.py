@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks Markdown: relative links and their anchors resolve, named files exist, lines are at most 120 columns wide
 (except tables and code). `docs.py --wrap FILE...` rewraps wider paragraphs."""
 import pathlib

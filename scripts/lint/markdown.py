@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Splits a Markdown file into code blocks, inline code and prose, each with its line number."""
 import dataclasses
 import pathlib

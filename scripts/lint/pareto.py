@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws figures/pareto.svg, bytes against KL divergence, from the first table of docs/results/compare.md.
 
 Usage: pareto.py [--check]   with --check: exits with 1 if the figure is not that of the table

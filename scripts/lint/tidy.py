@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over the sources of a compilation database, with the checks of .clang-tidy.
 
 clang-tidy spends most of its time in headers of the standard library, GoogleTest and nlohmann, once per source. So the

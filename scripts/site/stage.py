@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the pages of the site: every Markdown file of the tree with the files that it links to, and a reference of the
 commands from the programs' --help.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes a wheel of the project work on machines without its libraries.
 
 * OpenBLAS and LAPACKE, which the programs open by name, are copied into kvspectrum/lib, where the programs look.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace kvs::inline eval {
 /// Bytes of the full cache after `tokens` tokens, 2 bytes a value.
 double full_cache_bytes(const ModelConfig& model, std::size_t tokens);
 
-/// What an evaluation of documents of `window` tokens found, without times.
+/// The measures of an evaluation of documents of `window` tokens, without times.
 CacheQuality cache_quality(const Evaluation& evaluation, const ModelConfig& model, std::size_t window);
 /// The distribution of the divergence from the full cache over tokens.
 DivergenceTail divergence_tail(const FullReference& full);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ struct TracePlan {
   std::size_t together = 1;  // prompts that are continued as one batch
 };
 
-/// What a prompt shows of a cache.
+/// The measures of a cache on one prompt.
 struct TraceOutcome {
   Continuation trace;  // by the full cache
   Continuation own;    // by the tested cache

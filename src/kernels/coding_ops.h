@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace kvs::inline kernels {
 
-/// What a coder of rows needs of a device: its memory, products in f32, and the coding of rows. On a CPU the bits of a
-/// row depend on this row alone: not on the other rows, the threads or the instruction set.
+/// The operations of a device for a coder of rows: its memory, products in f32, and the coding of rows. On a CPU the
+/// bits of a row depend on this row alone: not on the other rows, the threads or the instruction set.
 class CodingOps {
  public:
   virtual ~CodingOps() = default;

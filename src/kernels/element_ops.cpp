@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/element_ops.h"
 
 #include "core/error.h"

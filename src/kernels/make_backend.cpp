@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device names are in their own file, so that a program that only stores caches does not link the devices.
 #include <string>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/recurrent_ops.h"
 
 #include "core/error.h"

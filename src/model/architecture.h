@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <array>
@@ -54,7 +55,7 @@ enum class TensorRole : std::uint8_t {
   kUp,
   kDown,
   kFeedForwardOutputNorm,
-  kDenseOutputNorm,  // these three: of a dense block beside experts, and of the experts
+  kDenseOutputNorm,  // these three: of a dense block next to experts, and of the experts
   kExpertsInputNorm,
   kExpertsOutputNorm,
   kLayerScale,           // multiplies the residual stream after the layer: [1]
@@ -92,7 +93,7 @@ enum class TensorRole : std::uint8_t {
   kStreamPrediction,
   kStreamCorrection,
   kStreamScale,
-  kLaurelDown,  // these: of the map beside the attention
+  kLaurelDown,  // these: of the map parallel to the attention
   kLaurelUp,
   kLaurelNorm,
   kStreamIn,  // these two: AltUp's projections of the embeddings and of the last layer's streams, one for each stream
@@ -315,7 +316,7 @@ struct Architecture {
   std::string_view gguf_other = {};  // another name of the architecture there
   std::string_view gguf_key = {};    // not empty: this row is for files of the name `gguf` that have the key
   std::span<const TensorSpec> model_tensors = {};  // those of no layer
-  // Of a layer's blocks, with the norms of their inputs and outputs, in addition to kRopeTensors.
+  // The tensors of a layer's blocks, with the norms of their inputs and outputs, in addition to kRopeTensors.
   std::span<const TensorSpec> attention_tensors = {}, feed_forward_tensors = {};
   Arithmetic arithmetic = {};
   WindowRule windows = WindowRule::kNone;       // in config.json

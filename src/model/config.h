@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -174,7 +175,7 @@ struct ModelConfig {
   std::size_t layer_input_vocabulary = 0;  // of the embeddings that it comes from
   bool layer_input_for_others = false;     // tokens beyond that vocabulary have the first token's
   StreamsConfig streams = {};
-  std::size_t laurel_rank = 0;  // of a map beside each attention block; 0: none
+  std::size_t laurel_rank = 0;  // of a map parallel to each attention block; 0: none
   float logit_softcap = 0;      // 0: none
   float embedding_scale = 1;    // multiplies token embeddings
   float residual_scale = 1;     // multiplies the output of each block

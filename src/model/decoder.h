@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -39,7 +40,7 @@ struct ResidualStream {
   std::map<std::size_t, std::shared_ptr<const SharedStates>> shared = {};  // [layer] that later layers read
   /// The positions that each token reads, as the last layer with an index of tokens chose them (LayerStates::chosen).
   std::shared_ptr<const std::vector<std::int32_t>> chosen = nullptr;
-  std::vector<BackendTensor<float, 3>> others = {};  // streams beside `rows` (AltUp), until the last layer is done
+  std::vector<BackendTensor<float, 3>> others = {};  // streams other than `rows` (AltUp), until the last layer is done
   /// The inputs that layers have of their own, the same for all members: [layer, token, width]
   std::shared_ptr<const BackendTensor<float, 3>> layer_inputs = nullptr;
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -78,7 +79,7 @@ struct ForwardPass {
   Scratch mixed;    // operand [rows, H·d] or [slab, d_ff]
   Scratch summed;   // f32 [slab, 2 · d_model]: the sum of a dense block and experts, and the experts' part
   Scratch last;     // f32 [layer of the call · member, d_model]: the last token after each layer
-  Scratch routed;   // operand [slab, d_model]: the router's input beside a dense block
+  Scratch routed;   // operand [slab, d_model]: the router's input next to a dense block
   std::vector<float> query_factors;  // [token] of the current layer
   SparseBlock sparse;
   RecurrentBlock recurrent;

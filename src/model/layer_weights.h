@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <memory>
@@ -95,7 +96,7 @@ struct StreamProjections {
   std::vector<std::unique_ptr<Weight>> in, out;  // [d_model, d_model]
 };
 
-/// The map of low rank beside an attention block.
+/// The map of low rank, parallel to an attention block.
 struct LaurelWeights {
   std::unique_ptr<Weight> down, up;  // [rank, d_model], [d_model, rank]
   NormWeights norm;                  // of the output, [d_model]
@@ -103,7 +104,7 @@ struct LaurelWeights {
   std::size_t bytes() const noexcept { return down == nullptr ? 0 : down->bytes() + up->bytes() + norm.bytes(); }
 };
 
-/// What adds a layer's own input to the residual stream (ModelConfig::layer_inputs).
+/// The weights that add a layer's own input to the residual stream (ModelConfig::layer_inputs).
 struct LayerInputWeights {
   std::unique_ptr<Weight> gate;    // [width, d_model]
   std::unique_ptr<Weight> output;  // [d_model, width]
@@ -128,7 +129,7 @@ struct LayerWeights {
   ExpertWeights sparse;           // of a sparse block
   LayerInputWeights input;        // nothing: the layer has no input of its own
   StreamWeights streams;          // nothing: the model has one residual stream
-  LaurelWeights laurel;           // nothing: no map beside the attention
+  LaurelWeights laurel;           // nothing: no map parallel to the attention
   float scale = 1;                // multiplies the residual stream after the layer
 
   std::size_t bytes() const noexcept;  // backend memory held

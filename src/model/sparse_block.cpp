@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/sparse_block.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "results/task_answers.h"
 
 #include <iomanip>

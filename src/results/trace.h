@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
@@ -106,7 +107,7 @@ struct OwnContinuations {
   }
 };
 
-/// What one prompt shows.
+/// The measures of one prompt.
 struct TraceSample {
   std::size_t prompt_tokens = 0, tokens = 0;  // tokens: of the trace
   bool ended = false;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "states/in_memory_source.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tasks/fitting.h"
 #include "tasks/haystack.h"
 #include "tasks/python_random.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tasks/prompt_file.h"
 
 #include "core/error.h"

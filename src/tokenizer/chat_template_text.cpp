@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/chat_template_text.h"
 
 #include <algorithm>

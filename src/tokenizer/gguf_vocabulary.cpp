@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/gguf_vocabulary.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Unicode-3.0
 #pragma once
 
 // Written by tests/golden/make_new_characters.py from Unicode 14.0.0, 15.1.0, 16.0.0, 17.0.0.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tokenizer/sentencepiece_check.h"
 
 #include <bit>

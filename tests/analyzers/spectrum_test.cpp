@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "analyzers/spectrum.h"
 
 #include <gmock/gmock.h>

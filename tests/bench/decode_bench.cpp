@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decoding with a cache and with the full cache: tokens per second, one token at a time, after a text of TOKENS tokens.
 //
 // Usage: decode_bench MODEL TOKENS STEPS METHOD [NAME=VALUE ...]

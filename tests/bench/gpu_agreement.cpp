@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the differences between GPU and CPU on one document in f32: NLL, spectra, RoPElite picks (p = 2), FAEDKV Δ.
 // Checks that layers streamed through the device give the same bits. Prints one line of JSON on stdout; exit status 1
 // if a bound is broken.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the differences between two files of results as one line of JSON on stdout: captures, or files of arrays, of
 // the same run on two devices. gpu_programs.py holds the bounds.
 //

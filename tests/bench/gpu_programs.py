@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs kvspectrum and kvcalibrate on the CPU and on a device and compares all of their outputs.
 
 Usage: gpu_programs.py BIN MODEL ... [--text FILE] [--device cuda] [--scratch /dev/shm/kvs-gpu] [--jobs N]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the results of gpu-test.sh with the targets, and both with the ceilings of the GPU.
 
 Usage: gpu_report.py REPORT.json RESULTS.jsonl ...   (tables on stdout; later results replace earlier ones of their kind)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks in seconds that a device works: its memory, a product, attention, an FFT, an SVD, a tiny model's loss, each
 // against the CPU. Prints a line when each piece begins and ends, so that a hang shows its place; then a line of JSON.
 // Exit status 1 if a piece is wrong; the status of the error if there is no usable device.

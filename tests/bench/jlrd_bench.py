@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """CalibrationOps::svd against torch.linalg.svd on one matrix in one run: seconds of each and the difference of the values.
 
 Usage: jlrd_bench.py build/cpu/bin/svd_bench [--rows 4096] [--columns 7168] [--rank 2048] [--threads N] [--repeats 1]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU backend's operations at the shapes of SmolLM2-135M, 2,048 tokens, compared with plain oneDNN products of the
 // same FLOPs. GFLOPS and GBps are those of the fastest iteration: other programs may share the machine.
 #include <benchmark/benchmark.h>

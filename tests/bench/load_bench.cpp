@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time and memory of opening and loading a model, files warm.
 //
 // Usage: load_bench MODEL [f32 | bf16] [repeats = 5]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a model with random weights at a real model's geometry, for tests of scale without real weights; or a tiny
 // model of the architecture that a file of tests/golden/parity describes, in f32, with weights by a formula.
 //

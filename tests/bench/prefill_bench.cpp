@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefill of one sequence and its GEMM-bound rate, both measured in this run.
 //
 // Usage: prefill_bench MODEL [tokens = 2048] [f32 | bf16] [repeats = 5]

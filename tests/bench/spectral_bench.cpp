@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Power spectra of SmolLM2-135M's keys, one layer, in bytes of f32 states: by transform and tokens. Threads: those of
 // OMP_NUM_THREADS.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times CalibrationOps::svd on a matrix from a file, checks the factors against the singular values, and writes the
 // values for jlrd_bench.py to compare with PyTorch's.
 //

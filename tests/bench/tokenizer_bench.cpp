@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokenises a text again and again on one core, checks that every id decodes back, and prints MB/s; with --ids writes
 // the ids as a JSON array for tokenizers_bench.py to compare with those of the `tokenizers` package.
 //

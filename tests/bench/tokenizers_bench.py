@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """MB/s of the `tokenizers` package and of our tokenizer on the same text, one thread each, in turns in one run.
 
 Usage: tokenizers_bench.py build/cpu/bin/tokenizer_bench MODEL.gguf TEXT [--rounds 3]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Times one round of RoPElite's search done the plain way in PyTorch f32: for every layer, query head and candidate
 chunk, the T x T score difference to the fully rotated scores, after one eager forward pass. A search of r elite chunks takes
 r such rounds; the public code runs them at 2,048 tokens, one forward pass a round.

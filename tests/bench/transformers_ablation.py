@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Times a variant of a FAEDKV in-place ablation done the plain way: one Transformers forward per (layer, chunk), with a
 hook that drops one DFT chunk of K (after RoPE) and V. Times a few variants spread over the layers.
 

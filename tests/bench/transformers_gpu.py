@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The Transformers side of scripts/gpu-test.sh: the bf16 product's peak and copy bandwidth in PyTorch, prefill with sdpa
 attention, and a FAEDKV ablation done by hooks, on one GPU. One line of JSON each; times are medians after a warm-up.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tokens per second of one forward pass in PyTorch + Transformers (sdpa), with the head, on the CPU.
 
 Usage: transformers_prefill.py MODEL.gguf [--tokens 2048] [--dtype float32|bfloat16] [--repeats 3] [--threads N]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times the operations of a decoder's layers in Transformers, under the names of gpu_speed's profile."""
 import collections
 import statistics

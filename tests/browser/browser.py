@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drives a headless Chromium by its DevTools protocol over a pipe; needs only Python's library."""
 
 import base64

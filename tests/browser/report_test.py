@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The report as a reader sees it. Usage: report_test.py KVSPECTRUM OUTPUTS
 
 OUTPUTS is tests/report/outputs: one of each result. Ends with 77 if there is no Chromium.

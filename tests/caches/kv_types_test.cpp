@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Storage types by their engines' names: bytes and values of independent implementations, and the rows that they
 // refuse.
 #include "caches/kv_types.h"

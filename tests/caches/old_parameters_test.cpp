@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "caches/old_parameters.h"
 
 #include <gmock/gmock.h>

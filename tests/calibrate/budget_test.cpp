@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calibrations to a byte budget on a random model; their results are compared with the budget and with whole runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

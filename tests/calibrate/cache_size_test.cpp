@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sizes of caches, and settings that reach a size, against closed forms.
 #include "calibrate/common/cache_size.h"
 

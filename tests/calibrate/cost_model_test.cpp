@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/cost/cost_model.h"
 
 #include <gmock/gmock.h>

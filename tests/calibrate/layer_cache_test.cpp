@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens that each cache reads for a token, from the mean of the values that queries of zeros give.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/budget/loss_log.h"
 
 #include <gtest/gtest.h>

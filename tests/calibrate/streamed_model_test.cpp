@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calibrations of a streamed model: the sums of a model in memory, from layers that all documents of a pass share.
 #include <gtest/gtest.h>
 

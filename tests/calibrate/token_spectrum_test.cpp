@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/faedkv/token_spectrum.h"
 
 #include <gtest/gtest.h>

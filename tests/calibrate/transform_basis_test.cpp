@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cost of errors, against finite differences of the attention itself, and the transform that follows from it.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tensors of a transform config, as written and with one fault.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

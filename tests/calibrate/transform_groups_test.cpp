@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers that share a row: their caches, and the sums and bases that they are calibrated from.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows that are coded after their prediction from the tokens' embeddings.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures as inputs: N86 to N100.
 #include <fcntl.h>
 #include <gmock/gmock.h>

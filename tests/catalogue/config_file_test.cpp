@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configs of caches as inputs: N102 to N104.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config.json: N53 to N66.
 #include <gmock/gmock.h>
 

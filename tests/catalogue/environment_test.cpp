@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Disks, folders, limits and the clock: N115, N116, N120, N122, N123.
 #include <gmock/gmock.h>
 

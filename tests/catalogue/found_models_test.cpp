@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models whose files are well-formed, with contents that cannot be valid: N143 to N150.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names, words and places on the command line: N127 to N133.
 #include <gmock/gmock.h>
 #include <sys/stat.h>

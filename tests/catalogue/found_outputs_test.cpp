@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Places of outputs, and their inputs: N157 to N169.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Questions, and the environment of a program: N151 to N155.
 #include <gmock/gmock.h>
 

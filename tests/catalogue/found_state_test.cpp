@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damaged state of earlier runs: N134 to N142.
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF files, header and metadata: N28 to N36.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF files, values of keys about the model: N46 to N52.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF files, entries and data of tensors: N37 to N45.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options: N105 to N114.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs that are stopped, continue, or meet other runs: N117, N119, N124, N125, N156.
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Safetensors files: N1 to N21.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights in several files, and files that are not weights: N22 to N27.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Texts and token ids: N76 to N85.
 #include <gmock/gmock.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tokenizer.json: N67 to N75.
 #include <gmock/gmock.h>
 

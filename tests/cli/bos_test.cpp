@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -40,7 +41,7 @@ class BosPrograms : public TextPrograms {
     std::ofstream(folder_ / "model/tokenizer_config.json") << R"({"bos_token": "<s>"})";
   }
 
-  /// What `words` print with --json, and with --bos unless `bos` is empty.
+  /// The output of `words` with --json, and with --bos unless `bos` is empty.
   Json result(const std::string& program, std::vector<std::string> words, const std::string& bos = "") const {
     words.insert(words.end(), {"--model", folder_ / "model", "--threads", "1", "--quiet", "--json"});
     if (!bos.empty()) words.insert(words.end(), {"--bos", bos});

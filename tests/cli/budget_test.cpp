@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calibrations of methods to a byte budget.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Odd command lines, for every command.
 #include <gmock/gmock.h>
 

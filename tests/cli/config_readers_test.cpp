@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All readers of a config say the same of the same file: `validate`, what `eval` loads, the library for engines and the
 // Python package, on valid configs of every method with one thing changed.
 #include <gmock/gmock.h>

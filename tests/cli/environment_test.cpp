@@ -1,4 +1,5 @@
-// What a caller may leave to a program: variables, limits, ignored signals, closed pipes.
+// SPDX-License-Identifier: Apache-2.0
+// The environment that a caller may leave to a program: variables, limits, ignored signals, closed pipes.
 #include <gmock/gmock.h>
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plan of an ablation is made of options and sizes alone: no file of these command lines exists.
 #include <gmock/gmock.h>
 

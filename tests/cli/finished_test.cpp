@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --resume of a run that has finished, whose outputs are there no more.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Journals whose lines are whole and say what no run would have written.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Storage types by layer, as far as an engine takes them: the search, and what the engines are told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

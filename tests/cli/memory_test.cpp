@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands where address space is limited, as by `ulimit -v`.
 #include <gmock/gmock.h>
 

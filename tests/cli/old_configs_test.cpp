@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Configs that version 0.1.2 wrote (golden/make_configs_0_1.py) are valid today and are the same caches.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of version 0.1 are read under their old names, with a note.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --other-weights: a config of a model's bf16 weights for its Q4 file, and what must be equal for that.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses and activations at the ends of what a double and an f32 hold.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,7 +43,7 @@ class OverflowPrograms : public TextPrograms {
   Outcome on_loud(const std::string& program, const std::string& command, const std::vector<std::string>& more) const {
     return run(program, with_text(command, more, "loud"));
   }
-  /// What a file or a terminal must not hold.
+  /// Words that a file or a terminal must not hold.
   static auto is_finite_text() { return Not(AnyOf(HasSubstr("nan"), HasSubstr("inf"))); }
 };
 

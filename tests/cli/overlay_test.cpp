@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Overlays of scales: a model's folder before, with and after one, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads each config named on standard input as the Python package does: a line of its verdict, "valid" or the error."""
 
 import sys

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Completions, manual pages, the short and the whole --help, and doctor.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Caches that engines have themselves: calibrated scales, and settings as the engines read them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models whose layers exceed --weights-budget: results are those of a model in memory.
 #include <gmock/gmock.h>
 

@@ -1,4 +1,5 @@
-// What a run leaves that was refused late, cannot be finished, or was killed.
+// SPDX-License-Identifier: Apache-2.0
+// The files that a run leaves if it was refused late, cannot be finished, or was killed.
 #include <gmock/gmock.h>
 
 #include <algorithm>

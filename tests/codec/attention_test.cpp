@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over codes against attention over the tokens that they decode to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The codec's C functions: streams against our cache, against each other, and refusals.
 #include "kvspectrum/codec.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/compare/grid.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +43,7 @@ TEST(CompareGrid, EveryMethodHasTheSizeOfEachBudget) {
   EXPECT_EQ(one(configurations, "streaming", 0.25).settings, Json({{"cache_size", 50}}));
   // 34 bytes for 32 values: 94 tokens where 50 fit without.
   EXPECT_EQ(one(configurations, "streaming + q8_0", 0.25).settings, Json({{"type", "q8_0"}, {"cache_size", 94}}));
-  // What follows the prefix of 150 tokens is kept.
+  // The tokens after the prefix of 150 tokens are kept.
   EXPECT_THAT(one(configurations, "snapkv", 0.25).error, HasSubstr("needs "));
   EXPECT_EQ(one(configurations, "snapkv + q8_0", 0.5).settings.at("prefix"), 150);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "calibrate/compare/racing.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt over CBLAS. Its heuristic finds nothing for bf16 columns that are not aligned to 16 bytes, so that the path
 // through cuBLAS also runs.
 #include <cublasLt.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cuDNN that plans every shape and fails when it runs a plan.
 #include "core/error.h"
 #include "kernels/cuda/cudnn_planner.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one emulated device, of compute capability 9.0.
 #include <cuda_runtime.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Included before every CUDA source file that is compiled for the processor: nvcc's additions to C++, for grid.h.
 #pragma once
 

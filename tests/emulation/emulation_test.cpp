@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The emulation finds each kind of fault that it is made for: one kernel with one fault each.
 #include <gtest/gtest.h>
 

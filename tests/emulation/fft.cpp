@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuFFT over PocketFFT: complex transforms of double precision along the first axis of [sample, signal].
 #include <cufft.h>
 #include <pocketfft_hdronly.h>

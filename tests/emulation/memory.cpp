@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory and page-locked memory: they start as NaN, and their guard zones are checked on release.
 #include <algorithm>
 #include <cstdint>

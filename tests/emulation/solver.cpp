@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuSOLVER over LAPACK.
 #include <cusolverDn.h>
 #include <lapacke.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """export/python without a model: transforms, scores, choices, refusals, and cuts of every method's layer."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared code of the tests of the package kvspectrum (export/python): a model, and configs as kvcalibrate writes
 them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CalibratedCache in random tiny models of each architecture: perplexities against eval's, and refusals."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CalibratedCache in Transformers: every method's perplexity against eval's, generate(), any split of a text."""
 
 import json

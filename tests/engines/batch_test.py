@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CalibratedCache for batches with left padding, beams, sliding windows and recurrent layers."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The config of SmolLM2 that the tests of this folder export."""
 
 from exports import MODEL, SMOLLM2_CONFIG, TEXT, calibrate

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Codes that rounding changes: a streaming cache in q8_0 in random Llamas of 1, 2 and 4 layers. In one layer the package
 and the programs have the same codes but for near ties. In deeper models another code changes the codes of the layers
 above it. The loss of the type stays the same."""

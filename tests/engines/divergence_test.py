@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """KL divergence, tails and first choices of `eval` against exact ones of stored logits, in double."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """elitekv, elitekv-rank and mha2mla-rank as their projects' scripts read and make them."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared code of the tests of this folder: configs, exports, and the logits of kvspectrum's own runtime."""
 
 import hashlib

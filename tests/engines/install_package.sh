@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Copies the package of export/python, without the programs, into the venvs that setup.sh made. Links (the schema is
 # one) become files. Usage: install_package.sh FOLDER. Exits with status 77 (skipped) if there are no venvs.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """gguf-deepseek2 in unmodified llama.cpp: perplexity, tokenizer, generation."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quantised caches: rows against the golden rows, and KL divergence against unmodified llama.cpp and llama-perplexity.
 
 Both programs compare with their own unquantised cache, on the same tokens of the same GGUF file. Its weights are in

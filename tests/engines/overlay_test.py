@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Overlays of the scales of an fp8 cache, as safetensors, compressed-tensors and Transformers read them."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """press_from_config in kvpress: after a prompt a press keeps the same rows as a CalibratedCache."""
 
 import torch

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs press_test.py in a venv of its own, FOLDER/kvpress: kvpress needs an older Transformers.
 # Usage: press_test.sh FOLDER BINARIES. Exits with status 77 (skipped) if packages are not available.
 set -euo pipefail

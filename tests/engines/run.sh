@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a test of this folder in a venv that setup.sh made. Usage: run.sh FOLDER VENV TEST.py BINARIES
 set -euo pipefail
 folder=$1 venv=$1/$2

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes FOLDER/venv with the engines of requirements.txt and FOLDER/oldest with the oldest Transformers that
 # export/python supports, once; compiles llama.cpp, which takes minutes.
 # Usage: setup.sh FOLDER. Exits with status 77 (skipped) if packages are not available.

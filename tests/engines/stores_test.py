@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The storage types of export/python against the vectors of tests/golden."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokenizers of exports in Transformers and the gguf package, against those of the model that was exported: ids with
 and without what stands around a text, decoding with and without special tokens, BOS, chat templates."""
 

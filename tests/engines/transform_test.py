@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The transform coder of export/python: perplexity against eval's, any split of a text, and kvspectrum.codec, whose
 streams have the codes of the cache."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """hf-youtu and hf-deepseek in unmodified Transformers: logits, cache, tokenizer, generation."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--to triattention: read by torch.load, with the queries that Transformers computes, after QK-norm; the cache of the
 package on the same config."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the venv FOLDER/NAME with the packages of REQUIREMENTS, once. Packages of FOLDER/venv are found after its own,
 # so that torch is installed once. Usage: venv.sh FOLDER NAME REQUIREMENTS. Exits with status 77 (skipped) if packages
 # are not available.

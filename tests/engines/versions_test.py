@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package takes the versions of Transformers that the suite runs: from oldest.in's to requirements.in's. Says when
 pip gives a newer one. Usage: versions_test.py; needs no packages."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Documents that run through a cache layer by layer, against whole runs that are cut where any layer has to act.
 #include "eval/document_loss.h"
 

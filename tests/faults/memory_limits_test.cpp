@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every command with limited address space, as by `ulimit -v`: it exits with 0, or with 6, one line and no lock.
 #include <gmock/gmock.h>
 

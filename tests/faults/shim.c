@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Loaded before a program's libraries (LD_PRELOAD): makes one call of one kind fail.
  *   KVS_FAULT_CALL    the kind: a name of kNames
  *   KVS_FAULT_AT      the call that fails, from 1; 0: none

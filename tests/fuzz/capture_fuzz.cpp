@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The claims of a capture's manifest, journal and attributes: an accepted input describes a file whose datasets lie
 // inside it without overlapping, and reads back the same after being written. (libhdf5 itself never meets an unchecked
 // file outside an isolated child.)

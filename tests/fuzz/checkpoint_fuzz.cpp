@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The input is a quantization_config, a NUL byte, the header of a safetensors file, a NUL byte and its data. Every
 // matrix that a checkpoint format finds for a module is decoded, all rows together and the last one alone.
 #include <cstring>

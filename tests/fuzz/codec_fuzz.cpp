@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stream is refused, or every token of it is decoded, and read by attention. The codec has a fixed config with rows
 // by layer, or by head if the first byte is odd; the rest is the stream.
 #include <array>

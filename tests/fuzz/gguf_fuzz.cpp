@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The input is a GGUF file. An accepted file has tensors in order of names that lie inside the file, aligned and
 // without overlap; every tensor that can be decoded is decoded.
 #include <algorithm>

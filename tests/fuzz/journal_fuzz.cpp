@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Journals of hostile lines. After a first byte 'r' the bytes are a raw journal. After any other byte each line is a
 // record and gets its right CRC, so that the fuzzer passes the checksums; the last line stays raw. An accepted journal
 // is written and read back unchanged, also with a torn line at its end.

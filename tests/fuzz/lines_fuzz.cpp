@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lines of a tokens file: parse_token_line() accepts exactly the arrays of ids below the size of the vocabulary that
 // the JSON parser accepts. The same bytes as text: the replacement of invalid UTF-8 is valid, and changes nothing else.
 #include <algorithm>

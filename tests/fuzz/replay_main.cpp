@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs every file given, or in a folder given, through the fuzz target once. No input at all is a failure.
 #include <algorithm>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // After a first byte 'i' the input is an index, after 'h' a header, a NUL byte and data, after any other byte a raw
 // file. An accepted file has tensors in order of names that fill the data section; every tensor that can be decoded is
 // decoded.

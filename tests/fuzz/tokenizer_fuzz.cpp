@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The input is a tokenizer.json, a NUL byte and a text. An accepted tokenizer encodes the text to ids that it can
 // decode, each time the same; a text that is not UTF-8 is skipped.
 #include <algorithm>

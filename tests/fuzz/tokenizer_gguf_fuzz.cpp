@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The input is lines: tokenizer.ggml.model, tokenizer.ggml.pre, tokens each with a tab and its type up to an empty
 // line, merges up to an empty line, and then a text. Later tokens have lower scores. An accepted tokenizer encodes the
 // text to ids that it can decode, each time the same; a text that is not UTF-8 is skipped.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The input is a tokenizer.model. An accepted model encodes some texts to ids that it can decode, each time the same.
 #include <array>
 #include <string_view>

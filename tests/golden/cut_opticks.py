@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Cuts opticks_smollm2.safetensors and opticks_smollm2.txt from a reference file of SmolLM2-135M on Newton's Opticks.
 
 Usage: cut_opticks.py REFERENCE.h5 EXCERPT.txt        (needs h5py, numpy, safetensors; writes to its own folder)

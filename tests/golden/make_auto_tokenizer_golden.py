@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden ids of tokenizers with files next to tokenizer.json, by AutoTokenizer of Transformers.
 
 Usage: make_auto_tokenizer_golden.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes chat_formats.json: conversations as Transformers' apply_chat_template writes them.
 
     python3 make_chat_golden.py MODEL.gguf [TEMPLATE.jinja …] > chat_formats.json

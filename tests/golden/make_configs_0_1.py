@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Configs as kvspectrum 0.1.2 wrote them, one of each method and storage type, and the results of `eval` with them.
 
 Usage: make_configs_0_1.py BIN        (BIN: a folder with kvcalibrate 0.1.2; fills configs_0_1 in its own folder)

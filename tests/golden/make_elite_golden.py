@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden values of RoPElite, LagKV and FreqKV, by PyTorch, NumPy and SciPy, for one KV head of a real model.
 
 Usage: make_elite_golden.py REFERENCE.h5 OUT_DIR

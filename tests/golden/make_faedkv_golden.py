@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Cuts the FAEDKV ablation's reference values out of a reference file made with PyTorch and Transformers (float32, eager
 attention, SmolLM2-135M-Instruct Q4_1, 512 tokens of Newton's Opticks, 8 half-spectrum DFT chunks, in-place, K and V filtered by
 torch.fft in float64): datasets tokens [512], faedkv/delta/{k_pre,k_post} [layers 0 14 29, chunk].

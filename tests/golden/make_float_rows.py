@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden rows in fp8_e5m2, by torch's cast, and in nvfp4, by compressed-tensors (scales, codes and values).
 
 Usage: make_float_rows.py > float_rows.json       (needs pip: torch, compressed-tensors)

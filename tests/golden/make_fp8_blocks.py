@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden values of F8_E4M3 weights with scales, by PyTorch: the f32 product of each value and its block's scale.
 
 Usage: make_fp8_blocks.py       (rewrites fp8_blocks.safetensors; needs pip: torch, safetensors)

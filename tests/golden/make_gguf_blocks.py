@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden values of GGUF's quantised blocks, by the Python package gguf (version 0.19.0).
 
 Usage: make_gguf_blocks.py > gguf_blocks.json

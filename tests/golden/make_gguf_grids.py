@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the grids of GGUF's types IQ1, IQ2 and IQ3 as a C++ header, from the Python package gguf (version 0.19.0).
 
 Usage: make_gguf_grids.py > src/io/gguf_blocks/grids.h
@@ -9,7 +10,8 @@ WIDTH = 112
 GRIDS = {"Iq1": quants.IQ1_S, "Iq2Xxs": quants.IQ2_XXS, "Iq2Xs": quants.IQ2_XS, "Iq2S": quants.IQ2_S,
          "Iq3Xxs": quants.IQ3_XXS, "Iq3S": quants.IQ3_S}
 
-print("""#pragma once
+print("""// SPDX-License-Identifier: MIT
+#pragma once
 
 // Written by tests/golden/make_gguf_grids.py from the Python package gguf 0.19.0, which is under the MIT License,
 // Copyright (c) 2023 Georgi Gerganov (docs/licences.md).

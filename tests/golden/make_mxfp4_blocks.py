@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden values of gpt-oss' MXFP4 blocks, by Transformers' own decoder in f32.
 
 Usage: make_mxfp4_blocks.py       (rewrites mxfp4_blocks.safetensors; needs pip: torch, transformers, safetensors)

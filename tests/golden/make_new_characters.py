@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Characters of Unicode 15 to 17 that tokenisers class or normalise differently from older PCRE2 and utf8proc tables.
 
 Usage: make_new_characters.py V14 V15 V16 V17 > src/tokenizer/new_characters_table.h
@@ -107,7 +108,7 @@ def main():
     own, *modules = [load(folder) for folder in sys.argv[1:]]
     old = categories(own)
     tables = {number: categories(module) for number, module in zip((15, 16, 17), modules)}
-    print("#pragma once\n\n// Written by tests/golden/make_new_characters.py from Unicode " +
+    print("// SPDX-License-Identifier: Unicode-3.0\n#pragma once\n\n// Written by tests/golden/make_new_characters.py from Unicode " +
           ", ".join(module.unidata_version for module in (own, *modules)) + ".\n")
     print('#include <array>\n\n#include "io/tokenizer/new_characters.h"\n\nnamespace kvs {\n')
     ranges = new_ranges(tables, old, own)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes rope_frequencies.json: frequencies and attention factors of each RoPE type as Transformers 5 computes them.
 
 Run with: pip install torch transformers; python make_rope_golden.py

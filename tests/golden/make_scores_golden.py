@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden values for the comparisons of retrieval tasks' scores: scores.json.
 
 Usage: make_scores_golden.py

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden values of power spectra, by PyTorch, Transformers and SciPy, from a file of reference values.
 
 Usage: make_spectrum.py REFERENCE.h5 OUT_DIR

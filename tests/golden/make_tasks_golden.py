@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden prompts of the retrieval tasks, by the programs that define them: tasks.json.
 
 Usage: make_tasks_golden.py RULER LONGCTX_BENCH

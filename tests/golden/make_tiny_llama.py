@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random tiny Llama models and their logits as Transformers computes them (tests/model).
 
 Usage: make_tiny_llama.py            (needs torch, transformers, safetensors, gguf; writes to its own folder)

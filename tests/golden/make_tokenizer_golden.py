@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Golden ids of the tokenizer tests, by Hugging Face `tokenizers` and by llama.cpp (llama-cpp-python).
 
 Usage: make_tokenizer_golden.py [SmolLM2-135M-Instruct.Q4_1.gguf]

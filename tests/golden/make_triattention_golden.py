@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Values of TriAttention on the formula Qwen 3 of parity/qwen3.json (QK-norm, grouped queries, RoPE stretched by 4), by a
 decoder of its own in NumPy and double: the mean queries of the first 160 tokens of parity/tokens.json, and the NLL of
 all 300 tokens, one at a time, with caches that drop tokens by them. Scores are sums over bands and over the distances

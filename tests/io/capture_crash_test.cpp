@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kills, full disks and file size limits: whatever happens to a writer, a resumed capture is byte-identical to one that
 // was never interrupted.
 #include <fcntl.h>

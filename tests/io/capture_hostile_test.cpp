@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Captures that nobody vouches for: made or changed here with libhdf5, without a manifest.
 #include <gmock/gmock.h>
 #include <hdf5.h>

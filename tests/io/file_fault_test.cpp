@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fails the Nth system call of an operation for every N, and checks the files that are left. The functions below
 // replace libc's in this test program and pass every call on unless a fault is armed.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A hostile file can make its reader take at most kPerByte bytes of memory for each of its own bytes, and kConstant. A
 // parser runs in a process whose address space ends there.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// Is there if the program is linked with AddressSanitizer. The tests are not instrumented: no macro tells them.

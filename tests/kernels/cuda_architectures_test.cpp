@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // On both devices, the operations that families other than Llama need: windows and soft caps, other norms, GELU.
 #include "tests/kernels/cuda_support.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention on CUDA: against the CPU at the sizes at which its tiles begin, end and are left out, and by values that
 // show which keys were read.
 #include "core/error.h"

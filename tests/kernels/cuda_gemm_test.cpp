@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The algorithm of a product on CUDA.
 #include <gmock/gmock.h>
 

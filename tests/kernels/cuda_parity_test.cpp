@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every operation of the forward pass on both devices. The other tests of this folder check the CPU against
 // definitions; a tolerance here is the sum of the rounding errors of both sides.
 #include <gmock/gmock.h>

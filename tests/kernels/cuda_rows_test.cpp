@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Coded rows on CUDA: the bytes of the CPU, and attention over the codes as over the decoded values.
 #include "tests/kernels/cuda_support.h"
 #include "tests/kernels/held_rows.h"

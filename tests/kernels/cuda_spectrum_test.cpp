@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spectra of tokens on both devices: their bins, the inverse transform, and attention over them.
 #include "tests/kernels/cuda_support.h"
 #include "tests/kernels/spectrum.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spectra, decompositions and sums over tokens on both devices; all in double, so that tolerances are small.
 #include <array>
 

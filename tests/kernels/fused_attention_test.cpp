@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attention that a shape gets, with a stand-in for the planner; and cuDNN's plans for GPUs that are not installed.
 #include "kernels/cuda/fused_attention.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A libcudnn that is too old: the tests only ask for its version.
 #include <cstddef>
 

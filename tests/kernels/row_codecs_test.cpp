@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows in storage types: attention reads the decoded values, wherever a run of keys begins.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The trellis codec: the codes, their number of bytes, and a check that no other path through the trellis is better.
 #include <gtest/gtest.h>
 

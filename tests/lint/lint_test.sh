@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # scripts/lint.sh exits with 0 on an unchanged tree, and with 1 and a line that names the fault on a fault of each kind.
 # Usage: lint_test.sh FOLDER_OF_THE_PROGRAMS
 # shellcheck disable=SC2016  # faults are planted as they are
@@ -58,4 +59,6 @@ plant python tests/parity/make_models.py 'invalid-syntax' 'def ('
 plant python export/python/kvspectrum/rotation.py B006 'def gathered(found=[]):\n    return found'
 plant python export/python/kvspectrum/rotation.py 'has no attribute' 'FACTOR = NoRotation.factors'
 plant python export/python/kvspectrum/records.py 'missing a type annotation' 'def untyped(value):\n    return value'
+sed -i 's/^# SPDX-License-Identifier: Apache-2.0$/#/' scripts/demo.sh
+plant spdx scripts/demo.sh 'found no line' '#'
 exit $bad

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The forward pass of every architecture on both devices: faults between operations that the operations' own tests
 // cannot show.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Golden models written as GGUF files by the names of their families' tables, without a program of llama.cpp.
 #include <gtest/gtest.h>
 

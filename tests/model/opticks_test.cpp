@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SmolLM2-135M against Transformers on 512 tokens of Newton's Opticks (golden/cut_opticks.py). Needs the real model:
 // KVS_MODEL=/path/to/SmolLM2-135M-Instruct.Q4_1.gguf.
 #include <gtest/gtest.h>

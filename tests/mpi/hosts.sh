@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a command whose mpirun finds three hosts: network namespaces with their own names, joined by a bridge.
 # Usage, as root: tests/mpi/hosts.sh build/cpu/bin/kvs_mpi_test --gtest_filter='*SameBits*:*Kills*'
 # mpirun reaches a host through this script, as it would through ssh: tests/mpi/hosts.sh HOST COMMAND...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands whose outputs are compared: every command of both programs, every method, storage type, task and format.
 
 Paths are relative to a side's folder; inputs.py writes ../inputs. `steps()` yields the commands in an order in which

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs every command of two builds with equal arguments on a tiny model and compares their outputs: JSON and HDF5 value
 by value, other files except figures and pages byte by byte. Prints a line for each run and exits with 1 if anything
 differs.

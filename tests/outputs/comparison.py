@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Differences between two files or two JSON values, except those that renames.py lists."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of commands.py: a tiny random Llama, texts, token ids and questions. The same bytes each time."""
 import json
 import random

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The comparison finds differences, and the compared runs include every command, method, type, task and format.
 
 Usage: outputs_test.py BIN

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that a newer build spells differently, and intended differences. Every row is (command, old, new); command
 None stands for all. A build that is older than a row takes its old spelling: `--help` of the command tells which it has.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes the Debian package, unpacks it, and runs its programs from there. Usage: deb.sh BUILD_FOLDER
 set -euo pipefail
 build=$1

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes a config of `transform` with rows by head, 4 bits for each value, for the model of lagkv.json.
 
 Usage: make_transform_config.py LAGKV.json FOLDER    writes FOLDER/transform.json and transform.safetensors"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs the Python of a page in the current folder, and compares what each block prints with the output block after it.
 Usage: page.py PAGE.md [--print]   with --print: only prints what the blocks print"""
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Installs the package, builds the examples of export/cpp and export/codec against it, and reads configs with them.
 # Usage: run.sh BUILD_FOLDER SOURCE_FOLDER
 set -eu

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Builds the wheel, installs it into empty venvs without the network, and runs the programs and the Python of
 # docs/python.md in a folder without the sources. Usage: wheel.sh SOURCE_FOLDER. Exits with status 77 (skipped) if the
 # model or packages are not available.

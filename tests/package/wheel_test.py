@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the files of a wheel: its size, its libraries and their licences. Usage: wheel_test.py WHEEL SOURCE_FOLDER"""
 
 import pathlib

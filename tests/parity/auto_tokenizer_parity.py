@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Ids of tokenizers with random files next to tokenizer.json, compared with AutoTokenizer of Transformers.
 
 Usage: auto_tokenizer_parity.py PATH/TO/tokenize_lines [--cases 300] [--seed 0]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tiny Llamas in the quantised checkpoint formats, compared with the formats' own decoders and with Transformers.
 
 Usage: checkpoints.py PATH/TO/model_nll [--seeds 3]

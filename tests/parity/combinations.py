@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tiny models of every architecture and RoPE type that the toolkit reads, with weights from a formula.
 
 The same formula is written in tests/model/formula_model.h, so that golden values need no stored weights.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Damaged tiny models: each is refused with one line and a status, or runs with right numbers.
 
 Usage: damaged_models.py PATH/TO/model_nll MODELS [--damages 100] [--seed 0] [--only NAME ...] [--transformers] [--verbose]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads and writes whole GGUF files of F32 tensors as Python values, which tests change in between."""
 import struct
 

@@ -1,4 +1,5 @@
-"""What a GGUF of Gemma 4 holds in llama.cpp's keys, names and orders."""
+# SPDX-License-Identifier: Apache-2.0
+"""The content of a GGUF of Gemma 4, in llama.cpp's keys, names and orders."""
 import numpy as np
 
 

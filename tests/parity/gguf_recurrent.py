@@ -1,4 +1,5 @@
-"""What a GGUF of a model with recurrent layers holds in llama.cpp's keys, names and orders."""
+# SPDX-License-Identifier: Apache-2.0
+"""The content of a GGUF of a model with recurrent layers, in llama.cpp's keys, names and orders."""
 import re
 
 import numpy as np

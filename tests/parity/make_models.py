@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the models and expected values of the parity suite, or the golden values of the default suite.
 
 Usage: make_models.py FOLDER     (needs pip: torch, transformers, safetensors, gguf; scripts/parity.sh installs them)

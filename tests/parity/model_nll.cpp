@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads one JSON object {"model": path, "tokens": [id, …]} per line from standard input and writes {"nll": […],
 // "notes": […]} in f32, or {"error": line, "status": number}, as a line. With "digests": true the line also has the
 // SHA-256 of the f32 values of each projection, {"sha256": {"0.q": …}}. tests/parity/random_models.py,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Damaged safetensors and GGUF files: our readers compared with those of the packages `safetensors` and `gguf`.
 
 Usage: mutated_files.py PATH/TO/read_files [--files 10000] [--seed 0]

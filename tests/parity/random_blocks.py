@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random blocks of GGUF's types: our decoders compared bit for bit with the package `gguf`.
 
 Usage: random_blocks.py PATH/TO/read_files [--blocks 20000] [--seed 0]

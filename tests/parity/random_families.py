@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws over the configurations of families with experts, recurrent layers, sinks, chunks, inputs of layers and latent
 attention, for random_models.py."""
 import json

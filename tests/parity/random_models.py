@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random tiny models of every architecture: our NLL per token in f32 compared with Transformers in f64 and f32.
 
 Usage: random_models.py PATH/TO/model_nll [--models 120] [--seed 0] [--recent] [--only TYPE ...] [--keep FOLDER]

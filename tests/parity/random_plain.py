@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws over the configurations of families whose layers are all attention and a feed-forward network or experts, for
 random_families.py."""
 LOCAL = ["sliding_attention", "full_attention"]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens each file that standard input names, one per line, as weights, and writes "ok" or the error as a line. With
 // --digest a sound file's line is "ok" and the SHA-256 of its tensors' values in f32, in byte order of names.
 // tests/parity/mutated_files.py and random_blocks.py compare these lines with other readers.

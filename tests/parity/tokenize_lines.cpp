@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads one JSON string a line from standard input and writes its ids as one JSON array a line: what
 // tests/parity/tokenizers_parity.py and auto_tokenizer_parity.py compare with other programs. Notes go to standard
 // error.

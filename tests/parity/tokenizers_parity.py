@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Ids of random strings, compared id for id with Hugging Face `tokenizers`, llama.cpp and SentencePiece.
 
 Usage: tokenizers_parity.py PATH/TO/tokenize_lines [--strings 10000] [--only NAME] [--seed 0]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes a GGUF of a tiny model with llama.cpp's keys, tensor names and row orders, by the gguf package, weights in
 F32.
 

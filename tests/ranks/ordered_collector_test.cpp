@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "ranks/ordered_collector.h"
 
 #include <gmock/gmock.h>

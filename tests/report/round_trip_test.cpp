@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results that are read into their structs are written again as they were.
 #include <gmock/gmock.h>
 

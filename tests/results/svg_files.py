@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every chart that the tests of results draw, as other programs read it. Usage: svg_files.py KVS_RESULTS_TEST
 
 Each file is XML by expat's measure, has numbers alone in its geometry and lies inside its view box. Where rsvg-convert is

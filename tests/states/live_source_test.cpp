@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "states/live_source.h"
 
 #include <gmock/gmock.h>

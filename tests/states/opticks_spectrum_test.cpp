@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Power spectra of SmolLM2-135M as the program computes them, forward pass included, against Transformers and SciPy
 // (golden/make_spectrum.py). Needs the real model: KVS_MODEL=/path/to/SmolLM2-135M-Instruct.Q4_1.gguf.
 #include <gtest/gtest.h>

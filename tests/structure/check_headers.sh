@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone. Usage: check_headers.sh CXX [flags ...]
 # The build has compiled a header alone if its own source file includes it first; only the others are compiled here.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Include lines may only point where docs/architecture.md's table allows. One row: folder, then the folders it may include.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Code for an instruction set that not every processor has must not be linked into other code: objects of
 # src/kernels/cpu/simd share no symbol with any other object. Usage: check_instruction_sets.sh ISA OBJECT ...
 set -euo pipefail

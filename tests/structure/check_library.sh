@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The library that engines link needs no library that runs a model, reads a capture or transforms. Usage:
 # check_library.sh FILE [LIBRARY]
 #   LIBRARY   another one that it may need

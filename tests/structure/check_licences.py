@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Every library that comes with the programs is in the tables of docs/licences.md, under a licence that leaves the
 project's own as it is.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """No type name has two definitions in one program: the linker silently keeps one destructor of two classes with one
 name. Anonymous namespaces are a file's own. Each folder has an inline namespace (`kvs::inline io`): two functions of one
 name in two folders are two symbols. A file opens the namespace of its folder, and its closing comments are right.

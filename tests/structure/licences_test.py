@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Licences that check_licences.py accepts and refuses. Usage: licences_test.py PROGRAM, whose libraries it reads."""
 import pathlib
 import subprocess

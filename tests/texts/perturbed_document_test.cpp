@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "texts/perturbed_document.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ids and bos of tokenizers with files next to tokenizer.json, against AutoTokenizer of Transformers
 // (tests/golden/make_auto_tokenizer_golden.py).
 #include <gmock/gmock.h>

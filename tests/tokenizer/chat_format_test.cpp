@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversations against Transformers' apply_chat_template (tests/golden/make_chat_golden.py).
 #include "tokenizer/chat_format.h"
 

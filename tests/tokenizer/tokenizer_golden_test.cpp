@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ids of a difficult text, against Hugging Face `tokenizers` and llama.cpp (tests/golden/make_tokenizer_golden.py).
 #include <gtest/gtest.h>
 

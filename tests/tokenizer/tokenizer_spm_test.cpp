@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A SentencePiece-like vocabulary in a GGUF file (tokenizer.ggml.model = "llama") and in a tokenizer.json.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Encodes and decodes random keys and values of one layer.
  * Usage: round_trip CONFIG LAYERS KV_HEADS HEAD_DIM LAYER, for a model with equal layers. */
 #include <kvspectrum/codec.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #ifndef KVSPECTRUM_CODEC_H
 #define KVSPECTRUM_CODEC_H
 

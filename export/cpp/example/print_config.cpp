@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints the data that an engine reads from a config.  Usage: print_config CONFIG
 #include <kvspectrum/config.h>
 

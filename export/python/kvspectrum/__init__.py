@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kvspectrum: analyses and calibrates the key-value caches of language models.
 
 The functions run the programs kvspectrum and kvcalibrate and return their results. CalibratedCache runs a calibrated

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one way into a model: its attention modules hand a CalibratedCache queries, keys and values before RoPE.
 
 A hook before each attention module gives it cos = 1 and sin = 0, so that what it rotates stays as it was, and adds the

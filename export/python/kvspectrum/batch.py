@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A layer's caches of all sequences of a batch, as Transformers asks for them."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A config at work in Transformers."""
 
 from functools import partial

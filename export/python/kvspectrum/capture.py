@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captures: the queries, keys and values of a model on texts, as NumPy arrays. Needs h5py (`kvspectrum[capture]`)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """libkvspectrum_codec (docs/codec.md): blocks of keys and values as streams of bytes, for NumPy arrays and torch
 tensors of the CPU, which are read and written where they are."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The transform coder's rows of a layer (docs/transform.md), in f32."""
 
 import torch

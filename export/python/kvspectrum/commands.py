@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The programs' commands as functions. Each runs a program and returns its result.
 
 Every function takes the command's other options as keywords: `--max-ppl-increase 1%,5%` is

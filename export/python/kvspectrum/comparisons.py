@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of `kvcalibrate compare` and `kvcalibrate recommend`."""
 
 from __future__ import annotations

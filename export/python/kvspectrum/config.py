@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a config (docs/configs.md) and checks that it fits a model."""
 
 import json

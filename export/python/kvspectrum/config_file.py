@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configs (docs/configs.md) as Python objects, without torch."""
 
 from __future__ import annotations

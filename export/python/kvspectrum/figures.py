@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of the programs, which notebooks show."""
 
 from __future__ import annotations

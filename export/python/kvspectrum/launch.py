@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console scripts of the two programs. A script becomes the program: signals and exit status are the program's."""
 
 import os

@@ -1,4 +1,5 @@
-"""What every method's layer is."""
+# SPDX-License-Identifier: Apache-2.0
+"""The base of every method's layer."""
 
 import copy
 import sys

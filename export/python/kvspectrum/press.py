@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configs as presses of kvpress, for the methods that it has."""
 
 from kvspectrum.config import Config, ConfigError

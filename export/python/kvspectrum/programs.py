@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds and runs the two programs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fills dataclasses from JSON documents of the programs."""
 
 from __future__ import annotations

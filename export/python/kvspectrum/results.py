@@ -1,4 +1,5 @@
-"""What all results have in common, and the results of `kvcalibrate eval`.
+# SPDX-License-Identifier: Apache-2.0
+"""The common parts of all results, and the results of `kvcalibrate eval`.
 
 The names of members are those of the JSON files. `json` has the whole document, with members that no class here has.
 """

@@ -1,4 +1,5 @@
-"""What freqkv and dropping share."""
+# SPDX-License-Identifier: Apache-2.0
+"""Slots, which freqkv and dropping share."""
 
 from kvspectrum.layer import CalibratedLayer, attention
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/kvcalibrate/elite_input.h"
 
 #include "calibrate/common/layer_options.h"

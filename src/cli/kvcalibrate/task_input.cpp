@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/kvcalibrate/task_input.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
 #include "run/machine_report.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/kvspectrum/commands.h"
 #include "run/model_info.h"
 #include "run/outputs.h"

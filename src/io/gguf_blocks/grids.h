@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #pragma once
 
 // Written by tests/golden/make_gguf_grids.py from the Python package gguf 0.19.0, which is under the MIT License,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/fft_plans.h"
 
 #include <pocketfft_hdronly.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FlashAttention-2's scheme with mma.sync (compute capability 8.0). A block of 4 warps holds 128 queries (64 for more
 // than 128 channels) of one head and iterates over tiles of 64 keys.
 //

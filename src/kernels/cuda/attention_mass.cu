@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention does not keep weights. The weights of a single token are computed again, one block per query head.
 #include "kernels/cuda/attention_tile.cuh"
 #include "kernels/cuda/reduce.cuh"

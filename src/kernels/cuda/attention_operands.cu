@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts q, k, v and the past to bf16 for the tensor cores, if a hook or a cache has them in f32. Rounding once per
 // call, instead of once per block of queries, lets the attention kernels copy 16 bytes at a time without converting. It
 // costs 6 bytes per value (4 read, 2 written), 8 with the first read by a kernel. A kernel that rounds while it loads

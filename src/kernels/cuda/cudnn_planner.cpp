@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Only this file includes cuDNN's headers: they take longer to compile than the rest of this folder.
 #include "kernels/cuda/cudnn_planner.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/fft_plans.h"
 
 #include "kernels/cuda/check.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/make_cuda_backend.h"
 
 #include "kernels/cuda/calibration_ops.h"

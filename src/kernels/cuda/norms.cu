@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cuda/block_row.cuh"
 #include "kernels/cuda/check.h"
 #include "kernels/cuda/cuda_backend.h"

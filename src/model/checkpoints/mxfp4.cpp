@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 #include "model/checkpoints/checkpoints.h"
 #include "model/checkpoints/scaled_matrix.h"

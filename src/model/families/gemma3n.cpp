@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -148,8 +149,8 @@ std::size_t stored_rows(const GgufKeys& keys, std::string_view tensor, std::uint
   return stored == nullptr ? 0 : static_cast<std::size_t>(std::min(stored->rows(), most));
 }
 
-/// What no key states follows from tensors, or is a constant of llama.cpp: layers from the 20th on read other layers'
-/// keys and values.
+/// Values that no key states follow from tensors, or are constants of llama.cpp: layers from the 20th on read other
+/// layers' keys and values.
 void read_gemma3n_gguf(const GgufKeys& keys, ModelConfig& config) {
   constexpr std::string_view kWidth = "embedding_length_per_layer_input";
   constexpr std::size_t kOwnLayers = 20;

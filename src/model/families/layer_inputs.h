@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 #include "model/families/tensors.h"
 #include "model/parsed_config.h"
 
-/// What Gemma 3n and Gemma 4 have in common: inputs of layers, and layers that read other layers' keys and values.
+/// The common parts of Gemma 3n and Gemma 4: inputs of layers, and layers that read other layers' keys and values.
 namespace kvs::tensors {
 
 inline constexpr std::array kInputs{

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "model/families/families.h"
 #include "model/families/tensors.h"
 

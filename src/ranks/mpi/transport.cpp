@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // libkvs_mpi.so: the only code that uses MPI. Programs load it when mpirun has started them.
 #include "ranks/transport.h"
 

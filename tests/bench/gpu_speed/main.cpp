@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speeds of one model on one device, each as a line of JSON on stdout. Every section first checks its results.
 //
 // Usage: gpu_speed MODEL [DEVICE = cuda] [TYPE = bf16] [TOKENS = 4096] [SCRATCH = /dev/shm] [SECTION ...]

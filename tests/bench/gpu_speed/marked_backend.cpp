@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/gpu_speed/marked_backend.h"
 
 #include <chrono>

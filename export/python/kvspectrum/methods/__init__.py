@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each file defines the layer of one method. It has the name of the method, as configs spell it."""
 
 from importlib import import_module

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import math
 from copy import copy
 from typing import Any

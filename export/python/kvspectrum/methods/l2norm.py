@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import torch
 
 from kvspectrum.layer import CalibratedLayer, best_tokens

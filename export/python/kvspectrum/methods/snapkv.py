@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 import torch
 
 from kvspectrum.layer import CalibratedLayer, attention_with_mass, best_tokens

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from kvspectrum.layer import CalibratedLayer, attention, attention_with_mass
 
 

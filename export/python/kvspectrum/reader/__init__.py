@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a config as `kvcalibrate validate` does, with Python's own library alone."""
 
 import hashlib

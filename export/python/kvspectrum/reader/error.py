@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 import json
 
 
 class ConfigError(ValueError):
-    """One line: what is at fault, what was found, what is expected."""
+    """One line: the faulty member, the value found and the value expected."""
 
 
 def shown(value):

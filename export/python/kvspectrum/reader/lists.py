@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules `lists` of the schema: what draft-07 cannot say of lists and of members that belong together."""
 
 from itertools import pairwise
@@ -29,7 +30,7 @@ class _Rules:
         return node
 
     def value_of(self, place):
-        """What stands at a place, or a parameter's standard."""
+        """The value at a place, or a parameter's default."""
         found = self.find(place)
         if found is not None:
             return found

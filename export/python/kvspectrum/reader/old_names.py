@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that parameters had in version 0.1, which are still read."""
 
 import warnings

@@ -1,4 +1,5 @@
-"""What a method's parameters ask of each other and of the model, as `kvcalibrate` reads them (calibrate/)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Checks a method's parameters against each other and the model, as `kvcalibrate` does (calibrate/)."""
 
 import struct
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The draft-07 keywords that the shipped schema uses."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the tensors of a config's file: their shapes, and that their values are finite."""
 
 import array

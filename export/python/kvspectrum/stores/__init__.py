@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The storage types of docs/stores.md: how a layer holds the rows of its keys and values."""
 
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def _run(name, turn, head_dim, engine_turns, keys):
 
 
 def q8_or_f16(head_dim):
-    """What the transform coder holds waiting tokens and outliers in."""
+    """The type in which the transform coder holds waiting tokens and outliers."""
     return NumberRows(torch.float16) if head_dim % 32 else CodedRows(Q8Block(), head_dim, Basis())
 
 

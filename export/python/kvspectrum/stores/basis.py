@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The basis in which an engine codes a row: permutation, signs, rotation."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers as bytes. Rows of codes are uint8 [..., bytes] with the bytes of src/kernels/codecs. Arithmetic is in f32,
 one operation at a time, so that codes equal those of the programs."""
 

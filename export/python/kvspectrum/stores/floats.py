@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of floating-point numbers: fp8 and NVFP4."""
 
 import torch

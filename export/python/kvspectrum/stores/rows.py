@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the rows of a layer's keys, or of its values, are held."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Codes between a minimum and a maximum, both with a step in f16: KIVI, QuaRot and TurboQuant's values."""
 
 import torch

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trellis-coded values (src/kernels/codecs/trellis.h): value i adds bits[i] bits to a stream, whose last eight bits are
 the state; the state selects an entry of the book for that number of bits. A row is its gain (f16), whose high byte is
 the first state, and the stream."""

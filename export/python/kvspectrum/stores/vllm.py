@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """vLLM's rows with a scale of their own, and TurboQuant's keys."""
 
 from collections.abc import Callable

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/simd/functions.h"
 
 // Goto and van de Geijn (2008), doi:10.1145/1356052.1356053. A slice of B's panel in depth (k) that fits the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/cpu/simd/functions.h"
 
 // The sums of kernels/cpu/rope_gram.cpp. A group of kDoubles columns is one AVX-512 register or two AVX2 registers.

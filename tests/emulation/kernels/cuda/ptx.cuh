@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Replaces src/kernels/cuda/ptx.cuh where the kernels run on the processor, with equal functions and layouts. The last
 // lane that arrives does the work of all lanes in an operation of a warp.
 #pragma once
