@@ -42,9 +42,9 @@ struct Engine {
   std::string_view summary;  // in a sentence: what it executes
   /// Storage types of the full cache that `compare --engine` tries, KIND or KIND/KIND.
   std::span<const std::string_view> types = {};  // empty: the full cache at 16 bits alone
-  TypesByLayer by_layer = TypesByLayer::kOne;  // how these types may differ between layers
-  bool runs_methods = false;                   // executes methods other than the full cache
-  std::string_view settings = {};              // settings that its storage types need, as NAME=VALUE
+  TypesByLayer by_layer = TypesByLayer::kOne;    // how these types may differ between layers
+  bool runs_methods = false;                     // executes methods other than the full cache
+  std::string_view settings = {};                // settings that its storage types need, as NAME=VALUE
   /// Returns why the engine does not execute the cache, as "found …, expected …"; empty if it does.
   std::string (*obstacle)(const EngineCache& cache) = nullptr;
   /// Returns how the engine is told. obstacle() must be empty.
