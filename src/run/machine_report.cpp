@@ -83,7 +83,7 @@ fs::path model_cache() {
     const char* const value = std::getenv(name);
     return fs::path(value == nullptr ? "" : value);
   };
-  if (const fs::path cache = variable("KVS_CACHE"); !cache.empty()) return cache;
+  if (fs::path cache = variable("KVS_CACHE"); !cache.empty()) return cache;
   if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache / "kvspectrum";
   return variable("HOME") / ".cache" / "kvspectrum";
 }

@@ -41,7 +41,7 @@ TEST(OldOptions, AreReadWithANote) {
   for (const auto& [program, command, before, now] : kRenamed) {
     const std::string old_option = std::string("--") + before, option = std::string("--") + now;
     // --help checks the forms of values: this one is of no option but flags and texts.
-    std::vector<std::string> words{command, old_option, "--help"};
+    std::vector<std::string> words{command, old_option, "--help", "all"};
     if (std::string_view(before) != "full") words[1] += "=x-1";
     const Outcome outcome = run(program, words);
     if (outcome.status == 0) {
