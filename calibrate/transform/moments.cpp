@@ -116,7 +116,7 @@ TransformMoments::TransformMoments(TransformGeometry geometry, std::vector<Score
     : geometry_(std::move(geometry)),
       rules_(std::move(rules)),
       outputs_(std::move(outputs)),
-      sums_(all(values_of)),
+      sums_(geometry_.values()),
       keys_(all(squares_of)),
       weights_(all(queries_of)),
       counts_(3) {
@@ -179,12 +179,12 @@ void TransformMoments::add_layer(Backend& device, const DocumentStates& states, 
     rows.middleCols(index(half + head * head_dim), index(head_dim)) = v[head];
   }
   const DoubleRows coded = rows.bottomRows(index(tokens - geometry_.sinks)).cast<double>();
-  Eigen::Map<Eigen::VectorXd>(&sums_[before(n, values_of)], index(values)) += coded.colwise().sum().transpose();
+  Eigen::Map<Eigen::VectorXd>(&sums_[geometry_.values_before(n)], index(values)) += coded.colwise().sum().transpose();
   if (geometry_.inputs > 0 && n == 0) add_inputs(device, states.x, document);
   if (geometry_.inputs > 0) {
     const Eigen::Map<const DoubleRows> inputs(document.inputs.data(), coded.rows(), index(geometry_.inputs + 1));
     Eigen::Map<DoubleRows>(input_rows_.data(), inputs.cols(), index(geometry_.values()))
-        .middleCols(index(before(n, values_of)), index(values)) += inputs.transpose() * coded;
+        .middleCols(index(geometry_.values_before(n)), index(values)) += inputs.transpose() * coded;
   }
   add_products(n, {coded.data(), coded.data() + coded.size()}, document);
   for (const std::size_t token : spaced(geometry_.sinks, tokens, kSamples))
@@ -288,7 +288,7 @@ std::vector<float> TransformMoments::samples(const LayerGroup& layers) const {
                     tokens = of_document / geometry_.values(), values = geometry_.heads[layers.first].values();
   std::vector<float> rows;
   rows.reserve(static_cast<std::size_t>(counts_[2]) * tokens * geometry_.values(layers));
-  for (std::size_t at = tokens * before(layers.first, values_of); at < samples_.size(); at += of_document)
+  for (std::size_t at = tokens * geometry_.values_before(layers.first); at < samples_.size(); at += of_document)
     for (std::size_t token = 0; token < tokens; ++token)
       for (std::size_t layer = 0; layer < layers.count; ++layer) {
         const double* const row = &samples_[at + (layer * tokens + token) * values];

@@ -36,9 +36,11 @@ struct TransformGeometry {
   std::size_t inputs = 0;               // channels of the embeddings that rows are predicted from; 0: they are not
 
   /// Returns the values of a token in all layers.
-  std::size_t values() const noexcept {
+  std::size_t values() const noexcept { return values_before(heads.size()); }
+  /// Returns the values of a token in the layers before `layer`, by index.
+  std::size_t values_before(std::size_t layer) const noexcept {
     std::size_t sum = 0;
-    for (const TransformHeads& of_layer : heads) sum += of_layer.values();
+    for (std::size_t n = 0; n < layer; ++n) sum += heads[n].values();
     return sum;
   }
   /// Returns the values of a token in the layers of a group.
@@ -71,7 +73,7 @@ class TransformMoments {
   const TransformGeometry& geometry() const noexcept { return geometry_; }
   /// Σ x and Σ x xᵀ of layers that are all in one group of the geometry, and the number of tokens summed.
   std::span<const double> sum(const LayerGroup& layers) const {
-    return std::span(sums_).subspan(before(layers.first, values_of), geometry_.values(layers));
+    return std::span(sums_).subspan(geometry_.values_before(layers.first), geometry_.values(layers));
   }
   std::vector<double> outer(const LayerGroup& layers) const;
   double tokens() const noexcept { return counts_[0]; }
@@ -92,7 +94,6 @@ class TransformMoments {
 
  private:
   using SizeOf = std::size_t (*)(const TransformHeads& heads);  // of a layer's part of a table
-  static std::size_t values_of(const TransformHeads& heads) { return heads.values(); }
   static std::size_t squares_of(const TransformHeads& heads) { return heads.query_heads * heads.square(); }
   static std::size_t queries_of(const TransformHeads& heads) { return heads.query_heads; }
 

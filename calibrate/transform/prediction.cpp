@@ -14,13 +14,6 @@ constexpr double kRidge = 1e-3;
 
 Eigen::Index at(std::size_t n) { return static_cast<Eigen::Index>(n); }
 
-/// Returns the first value of the layers among the values of all.
-std::size_t first_value(const TransformGeometry& geometry, const LayerGroup& layers) {
-  std::size_t first = 0;
-  for (std::size_t n = 0; n < layers.first; ++n) first += geometry.heads[n].values();
-  return first;
-}
-
 ConstDoubles matrix(std::span<const double> values, std::size_t columns) {
   return {values.data(), at(values.size() / columns), at(columns)};
 }
@@ -42,7 +35,7 @@ TokenPrediction token_prediction(const TransformMoments& moments) {
 LayerPrediction prediction_of(const TokenPrediction& all, const TransformGeometry& geometry, const LayerGroup& layers) {
   const std::size_t values = geometry.values(layers);
   const auto part =
-      matrix(all.coefficients, geometry.values()).middleCols(at(first_value(geometry, layers)), at(values));
+      matrix(all.coefficients, geometry.values()).middleCols(at(geometry.values_before(layers.first)), at(values));
   LayerPrediction prediction{std::vector<double>(values), std::vector<double>(values * all.inputs)};
   Eigen::Map<Eigen::RowVectorXd>(prediction.mean.data(), at(values)) = part.row(at(all.inputs));
   Eigen::Map<Doubles>(prediction.map.data(), at(values), at(all.inputs)) = part.topRows(at(all.inputs)).transpose();
@@ -54,7 +47,7 @@ std::vector<double> residual_covariance(const TransformMoments& moments, const L
   const TransformGeometry& geometry = moments.geometry();
   const std::size_t inputs = geometry.inputs, values = geometry.values(layers);
   const auto cross =
-      matrix(moments.input_rows(), geometry.values()).middleCols(at(first_value(geometry, layers)), at(values));
+      matrix(moments.input_rows(), geometry.values()).middleCols(at(geometry.values_before(layers.first)), at(values));
   Doubles maps(at(inputs + 1), at(values));
   maps.topRows(at(inputs)) = matrix(prediction.map, inputs).transpose();
   maps.row(at(inputs)) = Eigen::Map<const Eigen::RowVectorXd>(prediction.mean.data(), at(values));

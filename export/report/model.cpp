@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/index_runs.h"
 #include "export/report/markup.h"
 #include "export/report/parts.h"
 #include "export/report/sections.h"
@@ -28,11 +29,9 @@ std::string rope_text(const ModelRecord::Rope& rope) {
 /// Returns layers as ranges: "0–4, 6".
 std::string ranges_text(const std::vector<std::size_t>& layers) {
   std::string words;
-  for (std::size_t n = 0; n < layers.size(); ++n) {
-    const std::size_t first = layers[n];
-    while (n + 1 < layers.size() && layers[n + 1] == layers[n] + 1) ++n;
+  for (const auto& [first, last] : index_runs(layers)) {
     words += (words.empty() ? "" : ", ") + std::to_string(first);
-    if (layers[n] != first) words += (layers[n] == first + 1 ? ", " : "–") + std::to_string(layers[n]);
+    if (last > first) words += (last == first + 1 ? ", " : "–") + std::to_string(last);
   }
   return words;
 }

@@ -2,7 +2,6 @@
 #include "model/model_tensors.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
 #include "model/composite.h"
@@ -13,7 +12,6 @@ namespace kvs::inline model {
 namespace {
 
 constexpr std::size_t kNamesShown = 5;
-constexpr auto kFirstExpertRole = static_cast<std::size_t>(TensorRole::kExpertGate);
 
 std::string name_list(std::span<const std::string> names) {
   std::string text;
@@ -95,24 +93,6 @@ void check_sparse_layers(const TensorArchive& archive, const ParsedConfig& parse
   throw Error(ErrorCode::kInput, archive.file_of(archive.tensors().front()).string(),
               "found no experts in layer " + std::to_string(dense - layers.begin()) +
                   ", expected experts in every layer of " + std::string(parsed.architecture->name));
-}
-
-bool is_norm(TensorRole role) {
-  switch (role) {
-    case TensorRole::kFinalNorm:
-    case TensorRole::kAttentionNorm:
-    case TensorRole::kQueryNorm:
-    case TensorRole::kKeyNorm:
-    case TensorRole::kAttentionOutputNorm:
-    case TensorRole::kFeedForwardNorm:
-    case TensorRole::kFeedForwardOutputNorm:
-    case TensorRole::kDenseOutputNorm:
-    case TensorRole::kExpertsInputNorm:
-    case TensorRole::kExpertsOutputNorm:
-      return true;
-    default:
-      return false;
-  }
 }
 
 }  // namespace
@@ -364,7 +344,7 @@ void ModelTensors::find_experts(Parts parts, std::size_t layer, const ParsedConf
         part.depth = extent_of(spec.columns, parsed.config, layer, format_).size;
         part.base = expert * part.depth;
       }
-      experts[expert][static_cast<std::size_t>(parts[index].role) - kFirstExpertRole] = {
+      experts[expert][static_cast<std::size_t>(parts[index].role) - kTensorRoles] = {
           .weight = weight, .bias = bias, .part = part, .bias_row = stacked ? expert : 0};
     }
   }
@@ -435,93 +415,6 @@ void ModelTensors::note_unused(ParsedConfig& parsed) const {
   if (unused.empty()) return;
   parsed.notes.push_back(std::to_string(unused.size()) + (unused.size() == 1 ? " tensor is" : " tensors are") +
                          " not used by the config: " + name_list(unused));
-}
-
-const ModelTensors::Found& ModelTensors::found(TensorRole role, std::size_t layer, std::size_t expert) const {
-  if (is_of_stream(role)) return streams_.at(role).at(expert);
-  const Layer& tensors = layers_.at(layer);
-  const auto index = static_cast<std::size_t>(role);
-  return is_of_expert(role) ? tensors.experts.at(expert)[index - kFirstExpertRole] : tensors.tensors[index];
-}
-
-Interleaving ModelTensors::interleaving(TensorRole role) const noexcept {
-  if (role == TensorRole::kIndexQuery || role == TensorRole::kIndexKey || role == TensorRole::kIndexKeyNorm)
-    return index_interleaving_;
-  return role == TensorRole::kQuery || role == TensorRole::kKey ? interleaving_ : Interleaving{};
-}
-
-TensorRows ModelTensors::rows(TensorRole role, std::size_t layer, std::size_t expert) const {
-  const Found& stored = found(role, layer, expert);
-  return TensorRows(*archive_, *stored.weight, interleaving(role), stored.part, matrix_of(*stored.weight),
-                    factor_of(role));
-}
-
-float ModelTensors::factor_of(TensorRole role) const {
-  const auto factor = factors_.find(role);
-  return factor == factors_.end() ? 1.0F : factor->second;
-}
-
-const StoredMatrix* ModelTensors::matrix_of(const StoredTensor& tensor) const {
-  const auto matrix = matrices_.find(&tensor);
-  return matrix == matrices_.end() ? nullptr : matrix->second.get();
-}
-
-std::vector<std::string> ModelTensors::digest_names() const {
-  std::vector<std::string> names = names_;
-  for (const auto& [values, matrix] : matrices_)
-    for (const StoredTensor* tensor : matrix->tensors()) names.push_back(tensor->name);
-  return names;
-}
-
-namespace {
-
-/// All values of a stored vector, or of a row of a matrix.
-std::vector<float> read_vector(const TensorArchive& archive, const StoredTensor& tensor, std::size_t row = 0) {
-  std::vector<float> values(static_cast<std::size_t>(tensor.columns()));
-  TensorRows(archive, tensor, {}, {.first = row, .rows = 1, .run = 1, .stride = 1}).read(0, 1, values);
-  return values;
-}
-
-}  // namespace
-
-std::vector<float> ModelTensors::vector(TensorRole role, std::size_t layer) const {
-  const Found& stored = found(role, layer);
-  std::vector<float> values = read_vector(*archive_, *stored.weight);
-  for (std::size_t row = 1; row < static_cast<std::size_t>(stored.weight->rows()); ++row) {
-    const std::vector<float> more = read_vector(*archive_, *stored.weight, row);
-    values.insert(values.end(), more.begin(), more.end());
-  }
-  for (const StoredTensor* head : stored.other_heads) {
-    const std::vector<float> more = read_vector(*archive_, *head);
-    values.insert(values.end(), more.begin(), more.end());
-  }
-  if (norms_less_one_ && is_norm(role)) {
-    for (float& value : values) value += 1.0F;
-  }
-  if (const Interleaving order = interleaving(role);
-      order.head_dim == values.size() && role == TensorRole::kIndexKeyNorm) {
-    std::vector<float> ordered(values.size());
-    for (std::size_t row = 0; row < ordered.size(); ++row) ordered[row] = values[interleaved_row(row, order)];
-    values = std::move(ordered);
-  }
-  if (role == TensorRole::kMixerDecay && format_ == ModelFormat::kHuggingFace) {  // stored as the decay's logarithm
-    for (float& value : values) value = -std::exp(value);
-  }
-  return values;
-}
-
-std::vector<float> ModelTensors::bias(TensorRole role, std::size_t layer, std::size_t expert) const {
-  const Found& stored = found(role, layer, expert);
-  if (stored.bias == nullptr) return {};
-  const std::vector<float> values = read_vector(*archive_, *stored.bias, stored.bias_row);
-  const Interleaving order = interleaving(role);
-  std::vector<float> ordered(stored.part.rows);
-  for (std::size_t row = 0; row < ordered.size(); ++row) {
-    // In a tensor of all experts, `values` are those of one expert.
-    ordered[row] = factor_of(role) *
-                   values[stored.part.stored(order.head_dim == 0 ? row : interleaved_row(row, order)) % values.size()];
-  }
-  return ordered;
 }
 
 }  // namespace kvs::inline model

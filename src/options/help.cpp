@@ -50,9 +50,7 @@ CommandText OptionTable::text() const {
 }
 
 void OptionTable::print_all_help(std::ostream& out) const {
-  out << state_->summary << "\n\nUsage: " << state_->usage << "\n\n";
-  if (!state_->positional_name.empty())
-    out << "  " << state_->positional_name << "  " << state_->positional_help << "\n\n";
+  state_->print_head(out, state_->summary);
   for (const auto& [title, group] : state_->groups)
     if (!group->options().empty()) out << *group << '\n';
   state_->print_examples(out);
@@ -71,11 +69,14 @@ void OptionTable::print_short_help(std::ostream& out) const {
     }
   if (chosen.options().size() == count) return print_all_help(out);
   const bool long_summary = std::ranges::count(summary, '\n') > kMaxSummaryLines;
-  out << (long_summary ? summary.substr(0, summary.find('\n')) : summary) << "\n\nUsage: " << state_->usage << "\n\n";
-  if (!state_->positional_name.empty())
-    out << "  " << state_->positional_name << "  " << state_->positional_help << "\n\n";
+  state_->print_head(out, long_summary ? summary.substr(0, summary.find('\n')) : summary);
   out << chosen << "\n`--help all` lists all " << count << " options.\n\n";
   state_->print_examples(out);
+}
+
+void OptionTable::State::print_head(std::ostream& out, std::string_view shown_summary) const {
+  out << shown_summary << "\n\nUsage: " << usage << "\n\n";
+  if (!positional_name.empty()) out << "  " << positional_name << "  " << positional_help << "\n\n";
 }
 
 void OptionTable::State::print_examples(std::ostream& out) const {

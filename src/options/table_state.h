@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct OptionTable::State {
   std::vector<std::string> required;
   std::vector<std::function<void(const Options&)>> checks;
 
+  /// Prints a summary, the usage line and the positional argument.
+  void print_head(std::ostream& out, std::string_view shown_summary) const;
   void print_examples(std::ostream& out) const;
   /// Replaces an option's old name with its current name.
   void rename(std::string& word) const;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "core/exponential.h"
+#include "core/index_runs.h"
 
 namespace kvs::inline results {
 namespace {
@@ -14,12 +15,9 @@ namespace {
 /// Formats ascending indices in the form of --layers: 0-4,6.
 std::string index_ranges(const std::vector<std::size_t>& indices) {
   std::string text;
-  for (std::size_t n = 0; n < indices.size();) {
-    std::size_t last = n;
-    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
-    text += (n > 0 ? "," : "") + std::to_string(indices[n]);
-    if (last > n) text += '-' + std::to_string(indices[last]);
-    n = last + 1;
+  for (const auto& [first, last] : index_runs(indices)) {
+    text += (text.empty() ? "" : ",") + std::to_string(first);
+    if (last > first) text += '-' + std::to_string(last);
   }
   return text;
 }
