@@ -29,7 +29,20 @@ if [ $status -ne 3 ] || ! grep -q '^kvcalibrate: error: none' error; then
 fi
 bare venv/bin/python -c 'import sys, kvspectrum
 kvspectrum.info
-assert not {"torch", "numpy", "h5py", "transformers"} & set(sys.modules)'
+assert sys.argv[1].split("-")[1] == kvspectrum.__version__
+assert not {"torch", "numpy", "h5py", "transformers"} & set(sys.modules)
+try:
+    kvspectrum.Capture.record("none.gguf", "none", "none.h5")
+except ImportError as error:  # before the program runs
+    assert "kvspectrum[capture]" in str(error)
+else:
+    raise AssertionError("found a Capture without h5py")
+try:
+    kvspectrum.CalibratedCache
+except ImportError as error:
+    assert "kvspectrum[transformers]" in str(error)
+else:
+    raise AssertionError("found a CalibratedCache without torch")' "$(basename "${wheel[0]}")"
 
 if ! venv/bin/pip install --quiet --disable-pip-version-check --require-hashes \
   -r "$source/tests/package/requirements.txt"; then

@@ -32,9 +32,21 @@ __all__ = list(_MODULES)
 
 
 def __getattr__(name):
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("kvspectrum")
+        except PackageNotFoundError as error:  # a source tree on sys.path
+            raise AttributeError("kvspectrum is not installed, so its version is not known") from error
     if name not in _MODULES:
         raise AttributeError(f"module 'kvspectrum' has no attribute '{name}'")
-    return getattr(import_module(_MODULES[name]), name)
+    try:
+        return getattr(import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "transformers"):
+            raise
+        raise ImportError(f"{name} needs {error.name}: pip install 'kvspectrum[transformers]'") from error
 
 
 def __dir__():

@@ -17,3 +17,5 @@ from kvspectrum.results import Evaluation as Evaluation
 from kvspectrum.results import TaskEvaluation as TaskEvaluation
 from kvspectrum.results import TraceEvaluation as TraceEvaluation
 from kvspectrum.spectra import Spectra as Spectra
+
+__version__: str

@@ -25,6 +25,15 @@ def _plain(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
+def _h5py() -> Any:
+    """@raises ImportError that names the extra"""
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError("Capture needs h5py: pip install 'kvspectrum[capture]'") from error
+    return h5py
+
+
 class Capture:
     """A file of `kvspectrum capture` (docs/captures.md), opened for reading.
 
@@ -37,12 +46,14 @@ class Capture:
 
     def __init__(self, path: str | os.PathLike[str]):
         """@raises ImportError without h5py; ValueError if the file is no capture, or an unfinished one"""
-        try:
-            import h5py
-        except ImportError as error:
-            raise ImportError("Capture needs h5py: pip install 'kvspectrum[capture]'") from error
+        h5py = _h5py()
         self.path = Path(path)
-        self._file = h5py.File(self.path, "r")
+        try:
+            self._file = h5py.File(self.path, "r")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise ValueError(f"{self.path}: found no HDF5 file, expected a capture: {error}") from error
         self.attributes: dict[str, Any] = {name: _plain(value) for name, value in self._file.attrs.items()}
         try:
             self._check()
@@ -72,9 +83,10 @@ class Capture:
         @param documents  the most documents; None: all
         @param progress   see run_program()
         @param options    other options of the command: force=True, state_dtype="bf16"
-        @raises ProgramError if the program refuses or fails"""
+        @raises ImportError without h5py; ProgramError if the program refuses or fails"""
         from kvspectrum.programs import option_words, run_program
 
+        _h5py()  # before the run
         run_program("kvspectrum", ["capture", *option_words({
             "model": model, "text": text, "out": out, "states": states, "layers": layers, "window": window,
             "documents": documents, **options})], progress)
