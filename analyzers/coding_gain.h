@@ -19,8 +19,8 @@ inline constexpr double kFinestBits = 8;
 /// The rate of idle_share, in bits per value.
 inline constexpr double kIdleRate = 2;
 
-/// The gain of each step over the previous one, in bits per value, at equal distortion and high rate: half the log2
-/// ratio of the (geometric) mean of the variances before and after the step. Never negative.
+/// The gain of each step over the previous one, in bits per value, at equal distortion and high rate. It is half the
+/// log2 ratio of the (geometric) mean of the variances before and after the step. Never negative.
 struct StepGains {
   double mean = 0;             // subtracting each channel's mean: from second moments to variances (arithmetic means)
   double channels = 0;         // bits by channel: from the arithmetic to the geometric mean of the channels' variances

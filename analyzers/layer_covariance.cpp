@@ -65,7 +65,7 @@ Matrix LayerCovariance::covariance(StateKind state, std::size_t head) const {
 }
 
 // About the mean μ of all tokens, Σ (x_t − μ)(x_{t+τ} − μ)ᵀ over the n pairs of a lag needs the means of both ends of
-// the pairs: all tokens but the last τ, and all but the first τ.
+// the pairs. One is over all tokens but the last τ, the other over all but the first τ.
 Matrix LayerCovariance::lagged(StateKind state, std::size_t head, std::size_t lag) const {
   const std::size_t at = shape_->first_head(state) + head;
   const Eigen::Index size = to_index(shape_->head_dim);

@@ -8,8 +8,8 @@
 
 namespace kvs::inline analyzers {
 
-/// Bits a real from which a family can pay, and below which it cannot: at 2 to 4 bits a real, 0.25 bit is 6 to 12 % of
-/// the bytes, and 0.1 less than what two codecs of the same kind differ by. Ours.
+/// Bits per value from which a family can pay, and below which it cannot. At 2 to 4 bits a value, 0.25 bit is 6 to 12 %
+/// of the bytes, and 0.1 less than what two codecs of the same kind differ by. Ours.
 inline constexpr double kPayingBits = 0.25, kIdleBits = 0.1;
 /// Thresholds for the share of components without bits, which low rank drops.
 inline constexpr double kPayingShare = 0.25, kIdleShare = 0.1;

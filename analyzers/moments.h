@@ -46,9 +46,9 @@ struct LayerMoments {
 };
 
 /// Passes on another source's states and adds up moments, so that one pass also serves other analyses. Sums of single
-/// documents, added in their order, do not depend on the number of threads or on the process. sums() saved after a
-/// document and passed to restore() continue with the same bits.
-/// Cost per layer and token: about (heads² + 2 · lags · heads) head_dim² multiply-adds. Runs on the host.
+/// documents, added in their order, do not depend on the number of threads or on the process. Values of sums() that are
+/// saved after a document and passed to restore() continue with the same bits. Cost per layer and token: about (heads²
+/// + 2 · lags · heads) head_dim² multiply-adds. Runs on the host.
 class MomentSource final : public StateSource {
  public:
   /// @param layers  ascending; the layers that will be requested

@@ -30,8 +30,8 @@ std::size_t low_bins(double percent, std::size_t bins) noexcept;
 /// Summarises a power spectrum.
 /// @param power    [bin], of a transform of `samples` tokens
 /// @param with_dc  false: only bins 1 …; percentages and counts refer to these bins Power without DC below 1e-24 of the
-/// total counts as none: it is the rounding of a constant signal (f32 states that vary at all leave more than
-/// 1e-15/tokens).
+/// total counts as none. It is the rounding of a constant signal: f32 states that vary at all leave more than
+/// 1e-15/tokens.
 SpectrumSummary summarise_power(std::span<const double> power, Transform transform, std::size_t samples, bool with_dc);
 
 /// Returns the energy share of the lowest bins: curve[i] = share held by the lowest i bins, i = 0 … bins. All zeros if

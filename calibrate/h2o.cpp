@@ -15,8 +15,8 @@ struct H2oOptions {
   std::size_t recent = 0;  // at least 1, fewer than cache_size
 };
 
-/// Just before a token that finds `cache_size` tokens, each KV head drops the token with the least attention mass (the
-/// first of equals) that is not among the `recent` last tokens. A token's mass is the sum of softmax weights over all
+/// Just before a token that finds `cache_size` tokens, each KV head drops a token that is not among the `recent` last
+/// ones: that of the least attention mass, the first of equals. A token's mass is the sum of softmax weights over all
 /// queries since it came and over the query heads that read the KV head. Keys keep their positions in the text.
 /// O(cache_size) per token, with the choice on the host. Only the last row moves, into the dropped row's place. Source:
 /// Zhang et al. (2023), H2O, arXiv:2306.14048, algorithm 1. Deviation: heads of a group share one mass, because they

@@ -32,12 +32,11 @@ std::vector<double> pooled(const std::vector<double>& mass, std::size_t kernel) 
 }
 
 /// The cache keeps the last `window` of a prefix's P tokens. Each KV head also keeps cache_size − window of the P −
-/// window tokens before them, those with the most attention from the window's queries (the first of equals): softmax
-/// weights over all keys that a query sees, summed over the window and the query heads that read the KV head, after
-/// average pooling over `kernel` neighbours (zeros beyond both ends count). All later tokens are kept. Keys keep their
-/// positions. The window's tokens attend one by one, the others at once.
-/// Source: Li et al. (2024), SnapKV, arXiv:2404.14469, section 4. Deviation: heads of a group share one choice, because
-/// they share the cache.
+/// window tokens before them, those with the most attention from the window's queries (the first of equals). Attention
+/// means softmax weights over all keys that a query sees, summed over the window and the query heads that read the KV
+/// head, after average pooling over `kernel` neighbours (zeros beyond both ends count). All later tokens are kept. Keys
+/// keep their positions. The window's tokens attend one by one, the others at once. Source: Li et al. (2024), SnapKV,
+/// arXiv:2404.14469, section 4. Deviation: heads of a group share one choice, because they share the cache.
 class SnapkvCache final : public LayerCache {
  public:
   SnapkvCache(const SnapkvOptions& options, const KvTypes& types) : options_(options), rows_(types) {}

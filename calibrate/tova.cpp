@@ -12,12 +12,12 @@ namespace kvs::inline calibrate {
 namespace {
 
 /// Just before a token that finds `cache_size` tokens, all KV heads of the layer drop the token with the least
-/// attention of the last token's query (the oldest of equals): its softmax weights, averaged over all query heads. The
-/// last token itself can be that token. Keys keep their positions in the text. Tokens that do not fill the cache attend
-/// at once, the others one by one: O(cache_size) per token, with the choice on the host. Only the last row moves, into
-/// the dropped row's place. Source: Oren et al. (2024), Transformers are Multi-State RNNs, arXiv:2401.06104, section 4.
-/// The paper counts the cache_size − 1 tokens that a token finds. Deviation: the authors' program drops tokens of a
-/// prompt once, at its end; this cache drops them at each token, as the paper defines it for decoding.
+/// attention of the last token's query (the oldest of equals). Attention is averaged over all query heads. The last
+/// token itself can be that token. Keys keep their positions in the text. Tokens that do not fill the cache attend at
+/// once, the others one by one: O(cache_size) per token, with the choice on the host. Only the last row moves, into the
+/// dropped row's place. Source: Oren et al. (2024), Transformers are Multi-State RNNs, arXiv:2401.06104, section 4. The
+/// paper counts the cache_size − 1 tokens that a token finds. Deviation: the authors' program drops tokens of a prompt
+/// once, at its end; this cache drops them at each token, as the paper defines it for decoding.
 ///
 /// Rows are in any order, the same in every head.
 class TovaCache final : public LayerCache {

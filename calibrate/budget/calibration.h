@@ -83,7 +83,7 @@ struct BudgetCalibration {
 ///  2. With rounds, layers trade sizes under the common budget and may use the proposals of their spectra
 ///     (allocate_layers(), BudgetGrid::proposal), as far as an engine lets layers differ (OfferedTypes).
 ///  3. Held-out documents decide by NLL between the layers' own settings, one setting for all (`uniform`) and the
-///     paper's at the same bytes (`standard`): a setting is not chosen over a plainer one that they do not distinguish
+///     paper's at the same bytes (`standard`). A setting is not chosen over a plainer one that they do not distinguish
 ///     from it.
 /// @param done     called after each measurement with the number of measurements so far and their maximum
 /// @param journal  receives the measured losses; losses that it already holds are not measured again

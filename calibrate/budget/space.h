@@ -45,8 +45,8 @@ class BudgetSpace {
   std::optional<Json> at(std::size_t grid_index) { return fitted(tried(room_)[grid_index], bytes_); }
   /// Returns the first of the grid's default settings that fits the budget; nullopt for offered settings.
   std::optional<Json> standard();
-  /// Returns one of candidates() at another size: the settings at its index in the grid of a budget of `share` times
-  /// the bytes, fitted to that budget. nullopt if they do not fit it.
+  /// Returns one of candidates() at another size. These are the settings at its index in the grid of a budget of
+  /// `share` times the bytes, fitted to that budget. Returns nullopt if they do not fit it.
   std::optional<Json> scaled(std::size_t candidate, double share);
   /// Returns all of the grid's settings, independent of size, for a method without a size to choose.
   std::vector<Json> unsized() const;

@@ -14,7 +14,7 @@ namespace kvs::inline calibrate {
 /// Returns `settings` with a size that keeps all of a document; replaces any size in them (Method::settings_for_share).
 Json with_greatest_size(const Method& method, std::size_t tokens, const Json& settings);
 
-/// Sizes of the caches of one method for a document, measured by running a layer of each kind on states of zeros: sizes
+/// Sizes of the caches of one method for a document, measured by running a layer of each kind on states of zeros. Sizes
 /// do not depend on the values of states.
 class CacheSizes {
  public:

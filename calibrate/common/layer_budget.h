@@ -34,8 +34,8 @@ struct LayerAllocation {
 
 /// Distributes one budget over layers by measured loss, which need not be a sum over layers: every step of every layer
 /// is measured with all other layers unchanged.
-///  1. A round measures all steps and combines them to trades: the most promising step is paid for by the steps of
-///     other layers that cost least for their size; each layer is in one trade. All trades at once, or the better half
+///  1. A round measures all steps and combines them to trades. The most promising step is paid for by the steps of
+///     other layers that cost least for their size. Each layer is in one trade. All trades at once, or the better half
 ///     of them, or half of that half, are kept if the joint loss falls. The next round measures again; a round that
 ///     keeps nothing is the last.
 ///  2. Then single steps and exchanges (one layer up, another down) are tried one at a time, the most promising first.

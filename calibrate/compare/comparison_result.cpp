@@ -101,8 +101,8 @@ std::string calibrations_text(std::span<const LeftOut::Calibration> calibrations
   return text;
 }
 
-/// Returns what the time limit left out, also in words: calibrations, the number of configurations that were not
-/// scored, and the number of configurations that were scored on fewer documents without being dominated.
+/// Returns what the time limit left out, also in words: calibrations, configurations that were not scored, and
+/// configurations that were scored on fewer documents without being dominated.
 LeftOut left_out(const ComparisonResult& result) {
   LeftOut left;
   const std::size_t most = result.max_documents();

@@ -28,7 +28,7 @@ struct EliteByLayerText {
   std::span<const std::vector<std::int32_t>> held;      // used for no choice before: they decide
 };
 
-/// Lets the layers of `config` trade steps of r and d_ckv under the size that its r and rank give for all layers: runs
+/// Lets the layers of `config` trade steps of r and d_ckv under the size that its r and rank give for all layers. Runs
 /// allocate_layers() on the divergence from the full cache's predictions. Sizes with a lower NLL on `held` become
 /// config.by_layer; config.allocation records the result. Memory: the factors of each layer for up to five values of r,
 /// each with the largest rank (smaller ranks are its first columns), and the streams of LayerLosses.

@@ -20,7 +20,7 @@ std::vector<double> powers(std::span<const double> values, std::size_t count, do
   return result;
 }
 
-/// Computes Bᵀ x or B⁻ᵀ x for each block B of rows, in place: a row of Bᵀ x needs that row of x and the rows below it.
+/// Computes Bᵀ x or B⁻ᵀ x for each block B of rows, in place. A row of Bᵀ x needs that row of x and the rows below it.
 /// x: [rows, columns].
 void weigh_rows(const std::vector<std::vector<double>>& blocks, std::span<double> x, std::size_t columns,
                 Triangular how) {

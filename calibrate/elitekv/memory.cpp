@@ -36,8 +36,8 @@ double sums(const ModelConfig& model, const EliteConfig& config) {
          static_cast<double>(config.layers.size() * (model.query_heads() * features * features + moments));
 }
 
-/// W_q, W_v and W_o, the rows and the inputs' factor in double, and the larger of the memory of output_weights() (W_q
-/// and W_o again) and of factorise(): the rows joined, weighted, in the SVD and in its vectors.
+/// W_q, W_v and W_o, the rows and the inputs' factor in double, and the larger of two: output_weights() holds W_q and
+/// W_o again; factorise() holds the rows joined, weighted, in the SVD and in its vectors.
 double factorising(const LayerSizes& n) {
   const std::size_t maps = (2 * n.queries + n.values) * n.d_model, held = n.rows * n.d_model + n.d_model * n.d_model,
                     weighing = (2 * n.queries + n.values) * n.d_model, svd = 4 * n.rows * n.d_model;

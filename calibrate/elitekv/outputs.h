@@ -16,9 +16,9 @@ namespace kvs::inline calibrate {
 double output_sum_bytes(const ModelConfig& model) noexcept;
 
 /// Returns for each layer the matrix T [query_heads · head_dim, the same] that minimises the difference between T ·
-/// (the cache's attention output) and the model's own output over the documents, both for the model's own inputs: least
-/// squares with a ridge of a tenth of each channel's energy toward the identity (without it the fit repeats the text).
-/// T is merged into W_o. One pass over the documents up to the last of `layers`; memory output_sum_bytes() per layer.
+/// (the cache's attention output) and the model's own output over the documents, both for the model's own inputs. Least
+/// squares have a ridge of a tenth of each channel's energy toward the identity: without it the fit repeats the text. T
+/// is merged into W_o. One pass over the documents up to the last of `layers`; memory output_sum_bytes() per layer.
 /// This project's method; EliteKV's paper has no equivalent.
 /// @param done  called after each document with the number of documents done
 std::vector<FactorTensor> fit_outputs(Decoder& decoder, CalibrationOps& ops, const std::vector<EliteLayer>& layers,

@@ -26,8 +26,8 @@ struct EliteGeometry {
   }
 };
 
-/// The elite chunks of one head in pick order, and the score error after each pick: the sum over documents and causal
-/// pairs of |score with the chunks so far rotated − fully rotated score|^p, for unscaled scores.
+/// The elite chunks of one head in pick order, and the score error after each pick. The error is the sum over documents
+/// and causal pairs of |score with the chunks so far rotated − fully rotated score|^p, for unscaled scores.
 struct ElitePicks {
   std::vector<std::size_t> chunks;
   std::vector<double> errors;

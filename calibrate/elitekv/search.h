@@ -29,8 +29,9 @@ struct EliteSearchPlan {
 double distance_flops(const EliteSearchPlan& plan, double documents, double tokens) noexcept;
 
 /// The passes over documents that a RoPElite calibration takes, one document at a time, so that it can be saved between
-/// any two: first one pass for Gram matrices, norms and second moments (if any of them is needed), then, for p = 1, one
-/// pass per pick. A document's sums are made alone and added in the order of documents, so that others may make them.
+/// any two. First comes one pass for Gram matrices, norms and second moments (if any of them is needed), then, for p =
+/// 1, one pass per pick. A document's sums are made alone and added in the order of documents, so that others may make
+/// them.
 class EliteSearch {
  public:
   /// @param source    for the first pass; it may provide x

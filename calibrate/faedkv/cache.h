@@ -10,7 +10,7 @@
 namespace kvs::inline calibrate {
 
 /// How a token is added to the spectrum. kCorrected: as sample N of a grid of M samples, with equal weight for every
-/// token. This is exact until the grid is full; then the grid is rebuilt with 2M samples. kLiteral: as printed in the
+/// token. This is exact until the grid is full. Then the grid is rebuilt with 2M samples. kLiteral: as printed in the
 /// paper, S ← e^{−j2πk/M} (S + x/M) with the M of the prefix, S being the conjugate spectrum.
 enum class FaedkvUpdate { kCorrected, kLiteral };
 

@@ -27,8 +27,8 @@ struct ChunkRace {
 /// chunks were ablated, excludes 0 at `confidence`. Effects that are common to the chunks of a document cancel, so this
 /// interval is far narrower than the two chunks' own intervals. With fewer than two common documents nothing is clear.
 ///
-/// Source: racing for the best of many, Maron & Moore (NIPS 6, 1994), with blocking as Moore & Lee (ICML 1994);
-/// verdicts for a set of `kept` as the selection race of Heidrich-Meisner & Igel (ICML 2009). Deviation: Student's
+/// Source: racing for the best of many, Maron & Moore (NIPS 6, 1994), with blocking as Moore & Lee (ICML 1994).
+/// Verdicts for a set of `kept` as the selection race of Heidrich-Meisner & Igel (ICML 2009). Deviation: Student's
 /// intervals instead of bounds by Hoeffding's or Bernstein's inequality.
 ///
 /// Approximate: differences are treated as normal, and `confidence` is that of one comparison. A layer makes up to C(C
@@ -37,8 +37,8 @@ struct ChunkRace {
 /// Cost O(C² · documents).
 ChunkRace judge_chunks(const ChunkLosses& losses, std::size_t kept, double confidence);
 
-/// Returns the `kept` chunks to keep, ascending: first those with the verdict, then the open ones, then the dropped
-/// ones; among equals those with the larger Δ, then the lower index.
+/// Returns the `kept` chunks to keep, ascending. Chunks with the verdict come first, then open ones, then dropped ones.
+/// Among equals the larger Δ comes first, then the lower index.
 std::vector<std::size_t> kept_chunks(const ChunkRace& race, std::span<const double> delta, std::size_t kept);
 
 /// Returns the open chunks of each race that are in `among`, ascending. Of all races together, only the `most` chunks

@@ -13,8 +13,8 @@ std::vector<Json> faedkv_standards() {
   return all;
 }
 
-/// Divides the budget between rows and bins. Recent tokens get a share of what sinks and one chunk leave; chunks get
-/// the rest, the lowest first, equally for keys and values, or, apart from the lowest chunk, all for keys or all for
+/// Divides the budget between rows and bins. Recent tokens get a share of what sinks and one chunk leave. Chunks get
+/// the rest, the lowest first: equally for keys and values, or, apart from the lowest chunk, all for keys or all for
 /// values. A chunk has the size of eight tokens of the prefix, so that a few bins next to DC can be kept. There is a
 /// bin for every chunk.
 std::vector<Json> faedkv_settings(const BudgetRoom& room) {

@@ -9,13 +9,13 @@
 namespace kvs::inline calibrate {
 
 /// Keys and values of consecutive tokens, stored as some chunks of their spectrum along the token axis, channel by
-/// channel: a grid of M samples, of which the first N are tokens. Stored are the sums Σ_n x[n] e^{−j2πbn/M} over the
-/// bins b of the chunks, N times FAEDKV's state: each token adds a term, and all tokens have the same weight.
+/// channel. The spectrum is that of a grid of M samples, of which the first N are tokens. Stored are the sums Σ_n x[n]
+/// e^{−j2πbn/M} over the bins b of the chunks, N times FAEDKV's state: each token adds a term, and all tokens have the
+/// same weight.
 class TokenSpectrum {
  public:
-  /// How a token is added to a full grid. kRebuild: a grid of twice as many samples with the same chunks, filled with
-  /// the tokens restored from the bins. kWrap: at the position of the token M before it, to which it is added
-  /// (FaedkvUpdate).
+  /// How a token is added to a full grid. kRebuild makes a grid of twice as many samples with the same chunks, filled
+  /// with the tokens restored from the bins. kWrap adds it to the token M before it, at that position (FaedkvUpdate).
   enum class Full { kRebuild, kWrap };
 
   /// @param kept_k, kept_v  of chunks 0 … chunks − 1, ascending

@@ -11,10 +11,10 @@
 namespace kvs::inline calibrate {
 namespace {
 
-/// Keeps low frequencies along the token axis: the N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by
-/// channel, for the keys before RoPE (without slots: the rotated keys) and for the values.
-/// Source: FreqKV, equations 4 to 6. Deviation: with R = `recent` above 0 the last R slots are not part of the signal:
-/// the N − R slots before them become L − R pseudo-tokens.
+/// Keeps low frequencies along the token axis. The N slots after the sinks become L = ⌊γN⌋ pseudo-tokens, channel by
+/// channel, for the keys before RoPE (without slots: the rotated keys) and for the values. Source: FreqKV, equations 4
+/// to 6. Deviation: with R = `recent` above 0 the last R slots are not part of the signal: the N − R slots before them
+/// become L − R pseudo-tokens.
 class FreqkvCache final : public SlotCache {
  public:
   FreqkvCache(const FreqkvOptions& options, const KvTypes& types)

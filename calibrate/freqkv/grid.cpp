@@ -64,8 +64,8 @@ double gamma_of(std::size_t kept, std::size_t slots) {
   }
 }
 
-/// Returns γ by layer: every layer keeps the share of its compressed slots at which all layers lose the same share of
-/// their energy; the mean over layers is that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
+/// Returns γ by layer. Every layer keeps the share of its compressed slots at which all layers lose the same share of
+/// their energy. The mean over layers is that of the γ in `settings`. A γ costs no bytes: a layer holds all of its
 /// slots before it compresses. The spectra are those of whole documents. A compression's signal is shorter, and most of
 /// it was smoothed before; the shares of bins are used without correction. No γ is proposed for the high band, nor if
 /// layers differ in another parameter.

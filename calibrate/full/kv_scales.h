@@ -28,9 +28,9 @@ struct ScaledTypes {
   static ScaledTypes parse(std::string_view words);
 };
 
-/// The scales of the keys after RoPE and of the values of every layer with a KV cache: the magnitude at which a type
-/// saturates (ScaleRule), divided by the type's largest number. That is 448 for fp8 (e4m3), and 6 · 448 for nvfp4,
-/// whose numbers (e2m1) and scales of blocks (e4m3) are then used whole.
+/// The scales of the keys after RoPE and of the values of every layer with a KV cache. A scale is the magnitude at
+/// which a type saturates (ScaleRule), divided by the type's largest number. That is 448 for fp8 (e4m3), and 6 · 448
+/// for nvfp4, whose numbers (e2m1) and scales of blocks (e4m3) are then used whole.
 class KvScales {
  public:
   /// @param model    must outlive this

@@ -25,11 +25,10 @@ struct LagkvOptions {
 
 using HeadRows = TensorView<const float, 2>;  // [token, head_dim], of one KV head
 
-/// Returns scores [L] of the first L of 2L tokens: the softmax over the partition's tokens of the unbiased standard
-/// deviation over channels of the scaled state, for the keys after RoPE, plus the same for the values; in double. kL2
-/// returns −‖k‖₂² of each token.
-/// Source: LagKV, section 3. Deviations: a channel that is constant in the reference contributes 0 (the public code
-/// divides by zero); the values' part may have another weight than the keys'.
+/// Returns scores [L] of the first L of 2L tokens. A score is the softmax over the partition's tokens of the unbiased
+/// standard deviation over channels of the scaled state, for the keys after RoPE, plus the same for the values; in
+/// double. kL2 returns −‖k‖₂² of each token. Source: LagKV, section 3. Deviations: a channel that is constant in the
+/// reference contributes 0 (the public code divides by zero); the values' part may have another weight than the keys'.
 /// @throws Error kData for a score that is not finite
 std::vector<double> lagkv_scores(HeadRows k, HeadRows v, const LagkvOptions& options);
 

@@ -22,7 +22,7 @@ struct CodeRows {
 };
 
 /// Allocates bits to coefficients to minimise Σ variance · kTrellisError[bits] under one budget of bytes. Each next
-/// byte goes to all rows of the CodeRows in which it gains most for its size; its bits go, in each row, to the
+/// byte goes to all rows of the CodeRows in which it gains most for its size. Its bits go, in each row, to the
 /// coefficients with the largest gain. Source: reverse water-filling, Cover & Thomas (2006), section 10.3.3; greedy for
 /// convex errors, Fox (1966), Oper. Res. 14(2).
 /// @param all    with costs in the same unit

@@ -17,9 +17,9 @@ struct TrellisSamples {
   std::vector<double> variances;  // [coefficient]: cost of a squared error
 };
 
-/// Books of the trellis codec (codecs/trellis.h), [bits 0 … 8][state], fitted by Lloyd's iteration: rows are coded with
-/// the previous books, then each entry becomes the mean of the values coded with it, weighted by cost.
-/// Source: Ayanoglu & Gray (1986), IEEE Trans. Inf. Theory 32(6), on trellis codes.
+/// Books of the trellis codec (codecs/trellis.h), [bits 0 … 8][state], fitted by Lloyd's iteration. Rows are coded with
+/// the previous books, then each entry becomes the mean of the values coded with it, weighted by cost. Source: Ayanoglu
+/// & Gray (1986), IEEE Trans. Inf. Theory 32(6), on trellis codes.
 class TrellisBooks {
  public:
   /// Fits the books to Gaussian values from a fixed seed.

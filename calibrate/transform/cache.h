@@ -21,8 +21,8 @@ enum class TransformRows : std::uint8_t {  // in the order of kTransformRowNames
 
 inline constexpr std::array<std::string_view, 2> kTransformRowNames{"layer", "head"};
 
-/// Transform coding of a token's values x in one layer, or in neighbouring layers that share a row (a group): of each
-/// layer the keys before RoPE of all KV heads, then the values.
+/// Transform coding of a token's values x in one layer, or in neighbouring layers that share a row (a group). x holds
+/// of each layer the keys before RoPE of all KV heads, then the values.
 struct TransformLayer {
   std::size_t layer = 0;  // the first one of a group
   TransformRows rows = TransformRows::kLayer;
@@ -88,7 +88,7 @@ std::unique_ptr<LayerCache> make_transform_cache(std::shared_ptr<const Transform
                                                  CodedSides sides = CodedSides::kBoth,
                                                  std::shared_ptr<TokenInputs> inputs = nullptr);
 /// Returns the caches of the layers of a group, in order, which share their codes. A pass must take them through all
-/// layers of the group before the next tokens come, at most max_tokens_per_call() tokens: the tokens of all layers are
+/// layers of the group before the next tokens come, at most max_tokens_per_call() tokens. The tokens of all layers are
 /// coded after the last layer's attention. TransformLayer::recent is at least 1.
 /// @param inputs  as above
 std::vector<std::unique_ptr<LayerCache>> make_group_caches(std::shared_ptr<const TransformProducts> products,

@@ -61,8 +61,8 @@ using TransformMeasured = std::function<void(std::span<const TransformScales> lo
 ///     bits per value; books are fitted to them.
 ///  2. Keys and values of each layer are coded alone on kTransformMeasured documents. The resulting KL divergence,
 ///     relative to the estimate, scales the costs.
-///  3. Bases are computed again with these costs, one allocation gives every coefficient of every layer its bits,
-///     books are fitted to them, and thresholds select the tokens with the highest costs.
+///  3. Bases are computed again with these costs, and one allocation gives every coefficient of every layer its
+///     bits. Books are fitted to them, and thresholds select the tokens with the highest costs.
 /// @param documents  the documents of the moments
 /// @param plan  with at least min_transform_bytes()
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,

@@ -45,7 +45,8 @@ std::vector<double> error_costs(CodingOps& ops, const TransformProducts& product
                                 std::size_t first, const RowBuffer::Part& decoded);
 
 /// Returns the error cost above which a token is an outlier, after `coded` coded tokens of which `outliers` are
-/// outliers: the layer's threshold, doubled for each outlier beyond their share; infinite at kMoreOutliers of them.
+/// outliers. It is the layer's threshold, doubled for each outlier beyond their share; infinite at kMoreOutliers of
+/// them.
 double outlier_threshold(const TransformProducts& products, std::size_t coded, std::size_t outliers);
 
 /// Returns the format of the rows of outliers and of waiting tokens, [kv_head]: q8_0, or f16 for heads that do not fit

@@ -13,7 +13,7 @@ struct TransformText {
   bool measured = true;                   // true: costs are measured; false: they are given
 };
 
-/// Returns the number of passes over a document: the sums take the time of three; measuring costs reruns half of the
+/// Returns the number of passes over a document. The sums take the time of three. Measuring costs reruns half of the
 /// layers for the keys and the values of each layer.
 double transform_passes(const TransformGeometry& geometry, const TransformText& text);
 /// Returns the number of coded values: rows of the text for each iteration of fitting books, and whole documents if

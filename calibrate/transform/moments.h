@@ -50,12 +50,12 @@ struct TransformGeometry {
 /// Returns groups of one layer each.
 std::vector<LayerGroup> single_layers(std::size_t layers);
 
-/// Sums over the tokens of a text, document by document: of rows x (a token's keys before RoPE of all heads, then its
-/// values), and of the cost of their errors at the attention's output, to first order and as if errors were independent
-/// between tokens. With attention weights p, values v and results o, an error ε of key j of query head h costs Σ_i
-/// p_ij² ‖W_o,h (v_j − o_i)‖² (scale · R_i q_i · R_j ε)²; an error ε of value j costs Σ_i p_ij² ‖W_o,h ε‖². Queries
-/// that read key j while it still waits are left out: on average the first 3/2 · recent queries from j on. All state is
-/// in vectors of doubles, so that a checkpoint can keep it.
+/// Sums over the tokens of a text, document by document. They are of rows x (a token's keys before RoPE of all heads,
+/// then its values), and of the cost of their errors at the attention's output, to first order and as if errors were
+/// independent between tokens. With attention weights p, values v and results o, an error ε of key j of query head h
+/// costs Σ_i p_ij² ‖W_o,h (v_j − o_i)‖² (scale · R_i q_i · R_j ε)². An error ε of value j costs Σ_i p_ij² ‖W_o,h ε‖².
+/// Queries that read key j while it still waits are left out: on average the first 3/2 · recent queries from j on. All
+/// state is in vectors of doubles, so that a checkpoint can keep it.
 class TransformMoments {
  public:
   /// Number of keys of a document in the sums of the keys' costs, evenly spaced, and number of its rows that are kept.

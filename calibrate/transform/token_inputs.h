@@ -7,8 +7,8 @@
 
 namespace kvs::inline calibrate {
 
-/// The input of the first layer's projections for every token of a sequence, which is the token's normalised embedding:
-/// it depends on the token's id alone, so an engine has it without storing it. Rows are predicted from it.
+/// The input of the first layer's projections for every token of a sequence, which is the token's normalised embedding.
+/// It depends on the token's id alone, so an engine has it without storing it. Rows are predicted from it.
 class TokenInputs {
  public:
   /// Adds the new tokens of the first layer. @throws Error kInternal unless they follow those that are there

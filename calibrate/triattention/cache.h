@@ -25,13 +25,13 @@ struct TriattentionOptions {
 /// Reads the options of the selected layer. @throws Error like Parameters
 TriattentionOptions triattention_options(Parameters& parameters);
 
-/// Just before a token that finds `cache_size` tokens, each KV head keeps the `cache_size` − `interval` best of them:
-/// the first `sinks`, the last `recent`, and of the others those with the largest scores (FutureScores; the first of
+/// Just before a token that finds `cache_size` tokens, each KV head keeps the `cache_size` − `interval` best of them.
+/// These are the first `sinks`, the last `recent`, and the others with the largest scores (FutureScores; the first of
 /// equals). Keys keep their positions. O(cache_size · head_dim · query heads) per `interval` tokens, on the host.
 /// Source: Mao et al. (2026), TriAttention, arXiv:2604.04921, section 4. Deviations: the paper counts the B tokens
 /// after an eviction, and the cache holds up to B + β; here `cache_size` is B + β, the most that it holds. The authors'
-/// program keeps the prompt and by default one choice of tokens for all layers and heads; the paper's equations are by
-/// head, as here (`per_layer_per_head` there). The query at p is the one of the last token, so that δ = 1 is the next.
+/// program keeps the prompt, and in some modes shares one choice of tokens between layers; the paper's equations are by
+/// head, as here (`per_layer_perhead_pruning` there). The query at p is that of the last token: δ = 1 is the next.
 /// @param scores  nullptr: attend() throws, since the statistics are missing
 std::unique_ptr<LayerCache> make_triattention_cache(const TriattentionOptions& options, const KvTypes& types,
                                                     std::shared_ptr<const FutureScores> scores);

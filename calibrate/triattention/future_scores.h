@@ -16,10 +16,10 @@ namespace kvs::inline calibrate {
 ///   S_h(k) = Σ_f |E q_f| |k_f| · mean_δ cos(ω_f (p + δ − j) + arg E q_f − arg k_f) + Σ_f (E|q_f| − |E q_f|) |k_f|
 ///
 /// where p is the last position and δ = 1, 2, 4, … up to `horizon`. The first sum is the mean logit of queries E q at
-/// the positions p + δ, so it is the product of the rotated key with one rotated query; the positions of keys are not
+/// the positions p + δ. It is the product of the rotated key with one rotated query, so the positions of keys are not
 /// needed. Scores of a query head are normalised over the keys to mean 0 and deviation 1; a KV head takes the largest
 /// of the query heads that read it. Source: TriAttention, equations 6 to 13. The paper divides neither term by
-/// √head_dim, which normalising undoes. Deviations: a channel that never rotates is a band of its own with ω = 0; with
+/// √head_dim, which normalising undoes. Deviations: a channel that never rotates is a band of its own with ω = 0. With
 /// YaRN's factor on cos and sin, bands that rotate count it twice, as attention does, and others not at all.
 class FutureScores {
  public:

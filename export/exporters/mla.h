@@ -29,9 +29,9 @@ struct MlaTarget {
 /// without code from this project:
 ///  - The shared rope key has a slot for each frequency. At most one KV head of a layer keeps a frequency (disjoint
 ///    sets), and its elite rows are in the slot. A query head has its own KV head's elite channels in their slots and
-///    zeros elsewhere, so its product with the shared key equals the product with its own head's key. Slots that no
+///    zeros elsewhere. Its product with the shared key equals the product with its own head's key. Slots that no
 ///    head keeps are zero, but stored.
-///  - The latent passes through an RMSNorm that cannot be disabled. down is multiplied by a scale s so small that
+///  - The latent passes through an RMSNorm that cannot be disabled. `down` is multiplied by a scale s so small that
 ///    epsilon dominates the norm, and the gain sqrt(epsilon) / s makes the norm the identity.
 ///  - Engines divide scores by sqrt(nope + rope), so W_q is multiplied by sqrt(nope + rope) · attention_scale.
 ///  - A layer of a smaller rank, or with more elite chunks than another, is padded with zeros to the model's shape.

@@ -5,8 +5,8 @@
 
 namespace kvs::inline exporting {
 
-/// Returns why the file cannot hold the statistics of a model: it states neither which channels rotate nor at which
-/// frequencies, and its readers take those of a Hugging Face config that all layers share. Empty if it can.
+/// Returns why the file cannot hold the statistics of a model. The file states neither which channels rotate nor at
+/// which frequencies, and its readers take those of a Hugging Face config that all layers share. Empty if it can.
 std::string triattention_statistics_obstacle(const ModelConfig& model);
 
 /// Writes the statistics of a triattention config as TriAttention's own calibration does: torch.save({"metadata": …,

@@ -7,10 +7,10 @@
 
 namespace kvs::inline exporting {
 
-/// Puts an overlay's files into the model's folder: tensors of scales, the index, the configs. First everything is
-/// checked: the digests of the overlay's files, of the model's weights and of the files to replace, and that each layer
-/// with a KV cache has scales or is stated to stay at 16 bits. A replaced file stays in the folder, as the same file
-/// under another name. A link (the hub's cache) is replaced, never its target. If a step fails, the folder is restored.
+/// Puts an overlay's files into the model's folder: tensors of scales, the index, the configs. First all digests are
+/// checked: those of the overlay's files, of the model's weights and of the files to replace. Each layer with a KV
+/// cache must have scales or be stated to stay at 16 bits. A replaced file stays in the folder, as the same file under
+/// another name. A link (the hub's cache) is replaced, never its target. If a step fails, the folder is restored.
 /// @throws Error kConflict for another checkpoint, for a missing layer or for a second overlay; kInput; kEnvironment
 OverlayManifest apply_overlay(const std::filesystem::path& overlay, const ModelSource& model);
 

@@ -38,7 +38,7 @@ struct CacheShape {
 };
 
 /// Creates the caches of a model's layers. A layer that reads another layer's keys and values has a cache that is made
-/// like that layer's, sees the same keys and values and so keeps the same rows; its bytes are not stored again.
+/// like that layer's. It sees the same keys and values and so keeps the same rows. Its bytes are not stored again.
 /// @param make  creates the cache of a layer with keys and values of its own
 Cache make_layers(const CacheShape& shape, const std::function<std::unique_ptr<LayerCache>(std::size_t layer)>& make,
                   const Prefix& prefix = {});

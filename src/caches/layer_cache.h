@@ -48,9 +48,9 @@ struct LayerStates {
 
 /// Rotates q and k as tokens at positions `first`, `first` + 1, …, and normalises them if the model does so after RoPE.
 void rotate_at(const LayerStates& states, std::size_t first);
-/// For caches that rotate keys after storing them, or undo the rotation: in a model with norms after RoPE, normalises
-/// the keys now, without their gain, which multiplies the queries instead. RMS norms commute with rotations, so the
-/// scores are the same.
+/// For caches that rotate keys after storing them, or undo the rotation. In a model with norms after RoPE,
+/// normalises the keys now, without their gain, which multiplies the queries instead. RMS norms commute with rotations,
+/// so the scores are the same.
 void turn_later(LayerStates& states);
 /// Writes to `out` the attention of the states' queries over `past` and over their own keys and values, all rotated. In
 /// a layer with chunks, `past` holds the tokens right before them.

@@ -43,7 +43,7 @@ struct ParameterSpec {
 };
 
 /// A method's parameters. Reading a parameter declares it: one getter call holds its name, a line of help, kind,
-/// default and bounds. --help, the schema, the check of a config and its writer use that declaration.
+/// default and bounds. The help text, the schema, the check of a config and its writer use that declaration.
 ///
 /// `layers` selects the layers that the method is used in (default: all); the others keep everything. A list has a
 /// value for each selected layer; any other value is used for every layer.

@@ -7,9 +7,9 @@
 
 namespace kvs::inline core {
 
-/// The distribution of non-negative values in memory that does not grow with their number: counts in bins whose width
-/// is proportional to the value (DDSketch, Masson, Rim and Lee 2019, algorithms 1 and 2). The sum of two sketches
-/// equals the sketch of all values, in any order.
+/// The distribution of non-negative values in memory that does not grow with their number. The memory holds counts in
+/// bins whose width is proportional to the value (DDSketch, Masson, Rim and Lee 2019, algorithms 1 and 2). The sum of
+/// two sketches equals the sketch of all values, in any order.
 class QuantileSketch {
  public:
   /// quantile() differs from a value of that rank by at most this share of the value.

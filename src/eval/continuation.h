@@ -27,8 +27,8 @@ struct ContinuationPlan {
   std::size_t length = 0;  // tokens of the run's longest prompt and of a continuation: rotations use their positions
 };
 
-/// Returns true if sequences can take a step together: the model has no recurrent block, no index of tokens, no streams
-/// side by side, and no query temperature, whose states or factors a batch shares.
+/// Returns true if sequences can take a step together. They cannot in a model with a recurrent block, an index of
+/// tokens, streams side by side or a query temperature. A batch would share their states or factors.
 bool takes_batches(const ModelConfig& model);
 
 /// Continues prompts token by token, each with a cache of its own. The prompts are read one by one; then all sequences

@@ -19,8 +19,8 @@ struct TokenPlace {
 };
 
 /// Chooses a token of probability softmax(logits / temperature): the largest z_v / T + g_v, where g_v = −log(−log u_v)
-/// are Gumbel numbers (the Gumbel-max trick: Yellott 1977; Maddison, Tarlow and Minka 2014). u_v depends on the seed,
-/// the place and v alone, so that two caches that choose at one place use the same numbers: they choose different
+/// are Gumbel numbers (the Gumbel-max trick: Yellott 1977; Maddison, Tarlow and Minka 2014). The number u_v depends on
+/// the seed, the place and v alone. Two caches that choose at one place use the same numbers and choose different
 /// tokens only as far as their distributions differ. Of equal values the first is chosen.
 /// @param logits  [vocabulary], finite.  Cost: a hash and two logarithms for each entry, with a temperature
 std::int32_t choose_token(std::span<const float> logits, const TokenChoice& choice, const TokenPlace& place);

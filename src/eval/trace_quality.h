@@ -13,7 +13,8 @@ namespace kvs::inline eval {
 /// @param sums, tokens  [prompt], at least one; tokens above 0
 PromptMean mean_per_token(std::span<const double> sums, std::span<const double> tokens);
 
-/// The measures of traces. Of equal shares a prompt counts by its tokens; of lengths each prompt counts the same.
+/// The measures of traces. Means of losses and of equal first choices weigh a prompt by its tokens. Means of lengths
+/// weigh all prompts alike.
 /// @param prompts, outcomes  [prompt], at least one;  @param count  most tokens of a continuation
 TraceQuality trace_quality(std::span<const TokenIds> prompts, std::span<const TraceOutcome> outcomes,
                            const ModelConfig& model, std::size_t count);

@@ -39,7 +39,7 @@ int rename_to_new(const std::filesystem::path& from, const std::filesystem::path
 void write_staged(const std::filesystem::path& staged, std::string_view bytes);
 
 /// Like check_output, for a folder. With `force`, a folder may be replaced only if it holds a JSON file `record` that a
-/// command of this program wrote, and only files that the record's `files` lists: other files are the user's.
+/// command of this program wrote, and only files that the record's `files` lists. Other files are the user's.
 /// @throws Error kUsage, kConflict naming such files, kEnvironment.
 void check_output_folder(const std::filesystem::path& output, bool force, std::string_view record);
 

@@ -54,7 +54,7 @@ struct RopeTable {
 };
 
 /// kForward: x → rotated x · factor. kInverse: the inverse of kForward. kUnrotate: undoes the rotation and keeps the
-/// factor, so that scores of unrotated states keep the temperature that the model was trained with.
+/// factor. Scores of unrotated states then keep the temperature that the model was trained with.
 enum class RopeDirection { kForward, kInverse, kUnrotate };
 
 /// Factors of a table's cosines and sines for a direction: exactly ±1 if the table's factor is 1.

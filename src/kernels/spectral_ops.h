@@ -61,7 +61,8 @@ class SpectralOps {
 
   /// out[m] = inverse(gain[m] ∘ transform(x)) for tokens [first_token, last_token); other tokens are copied from x. One
   /// forward transform serves all members. x: [head, T, head_dim]; gains: [member, bins] in host memory, with the bins
-  /// of last_token − first_token samples; out: [member, head, T, head_dim]. x may be member 0 of out or any part of it.
+  /// of last_token − first_token samples; out: [member, head, T, head_dim]. The input may be member 0 of out or any
+  /// part of it.
   virtual void filter(BackendView<const float, 3> x, Transform transform, std::size_t first_token,
                       std::size_t last_token, TensorView<const double, 2> gains, BackendView<float, 4> out) = 0;
 

@@ -16,8 +16,8 @@ std::string_view joined_part(TensorRole role, bool gated) {
   return gated ? ".gate_up_proj" : ".up_proj";
 }
 
-/// Returns the names that a tensor of all experts may have in Hugging Face files: below the module of the published
-/// files, and below the one that Transformers 5 gives its own files.
+/// Returns the names that a tensor of all experts may have in Hugging Face files. One is below the module of the
+/// published files, the other below the one that Transformers 5 gives its own files.
 std::vector<std::string> joined_names(const TensorSpec& spec, bool gated) {
   constexpr std::string_view kPublished = ".block_sparse_moe.", kOwn = ".mlp.";
   std::string name(spec.hf.substr(0, spec.hf.rfind(kEach)));

@@ -13,9 +13,9 @@
 namespace kvs::inline model {
 
 /// The tensors of a model's sparse blocks by the names that its files have. A file may hold a tensor for each expert,
-/// or one for all experts of a layer: of gate and up together, the rows of the gate first, and of down. Transformers 5
-/// reads and writes both forms of every family. In GGUF all experts of a layer have one tensor, gate and up maybe
-/// together; old files have a tensor for each expert.
+/// or one for all experts of a layer. Gate and up then share a tensor, the rows of the gate first, and down has its
+/// own. Transformers 5 reads and writes both forms of every family. In GGUF all experts of a layer have one tensor,
+/// gate and up maybe together; old files have a tensor for each expert.
 class ExpertTable {
  public:
   ExpertTable(const TensorArchive& archive, ModelFormat format, const ParsedConfig& parsed);

@@ -9,10 +9,9 @@
 namespace kvs::inline model {
 
 /// The projections of latent attention in its absorbed form (LatentConfig). The scores q_nope · (W_k c) of a head and a
-/// latent c are (W_kᵀ q_nope) · c, and W_v applies to the weighted sum of latents: so all heads attend to one row of
-/// each token, and a cache holds nothing else.
-/// Cost of a token in a head: rank · (plain_dim + value_dim) multiply-adds, and 2 · head_dim for each token that it
-/// reads.
+/// latent c are (W_kᵀ q_nope) · c, and W_v applies to the weighted sum of latents. All heads attend to one row of each
+/// token, and a cache holds nothing else. Cost of a token in a head: rank · (plain_dim + value_dim) multiply-adds, and
+/// 2 · head_dim for each token that it reads.
 class LatentAttention {
  public:
   explicit LatentAttention(Backend& backend)

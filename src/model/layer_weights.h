@@ -15,7 +15,7 @@ struct NormWeights {
   std::size_t bytes() const noexcept { return gain.bytes() + bias.bytes(); }
 };
 
-/// Gains for a cache of keys that RoPE turns after they are normalised: as RMS norms and rotations commute, keys have
+/// Gains for a cache of keys that RoPE turns after they are normalised. As RMS norms and rotations commute, keys have
 /// the gain 1, and queries the product of both gains.
 struct TurnedNorm {
   BackendTensor<float, 1> query_gain, key_gain;  // [head_dim]

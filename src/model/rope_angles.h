@@ -16,10 +16,10 @@ struct RopeAngles {
   bool operator==(const RopeAngles&) const = default;
 };
 
-/// Returns the angles. If frequencies depend on length (kDynamic, kLongRope), all tokens of a document, including its
-/// cached prefix, use the frequencies of the document's whole length, as in Transformers when it reads the document in
-/// one pass. For every other type, all lengths give the same angles. The arithmetic is f32 and f64 as in Transformers'
-/// modeling_rope_utils.py, so that angles agree to the last bit or nearly so.
+/// Returns the angles. If frequencies depend on length (kDynamic, kLongRope), all tokens of a document use the
+/// frequencies of its whole length, including those of a cached prefix. Transformers does this when it reads the
+/// document in one pass. For every other type, all lengths give the same angles. The arithmetic is f32 and f64 as in
+/// Transformers' modeling_rope_utils.py, so that angles agree to the last bit or nearly so.
 /// @param tokens  the document's length; outputs record it next to the frequencies
 RopeAngles rope_angles(const RopeParameters& rope, std::size_t tokens);
 

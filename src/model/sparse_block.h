@@ -8,7 +8,7 @@
 namespace kvs::inline model {
 
 /// A feed-forward block of experts. The tokens of all members are grouped by expert, so that each expert's matrices are
-/// read once for all its tokens; those of an expert that no token chose are not read.
+/// read once for all its tokens. Those of an expert that no token chose are not read.
 class SparseBlock {
  public:
   explicit SparseBlock(Backend& backend)

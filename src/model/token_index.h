@@ -17,11 +17,10 @@ namespace kvs::inline model {
 void refuse_dropped_tokens(const TokenIndexConfig& index, const LayerCache& cache, std::size_t tokens,
                            const std::string& where);
 
-/// The index of a latent attention chooses the tokens that each query reads: those s ≤ t with the largest
-/// Σ_h w_h(x_t) · max(0, q_h(t) · k(s)), where queries and keys of the index are projections of their own, rotated in
-/// their first channels, and keys are normalised.
-/// Source: DeepSeek-V3.2 (2025), arXiv:2512.02556, section 2.1.
-/// Cost of a token: heads · dim multiply-adds for each earlier token.
+/// The index of a latent attention chooses the tokens that each query reads: those s ≤ t with the largest Σ_h w_h(x_t)
+/// · max(0, q_h(t) · k(s)). Queries and keys of the index are projections of their own, rotated in their first
+/// channels, and keys are normalised. Source: DeepSeek-V3.2 (2025), arXiv:2512.02556, section 2.1. Cost of a token:
+/// heads · dim multiply-adds for each earlier token.
 class TokenIndex {
  public:
   explicit TokenIndex(Backend& backend)

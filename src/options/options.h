@@ -119,7 +119,7 @@ class OptionTable {
 
   OptionTable& group(const std::string& title);
   /// Adds an option with one value; an empty `standard` means no default. The placeholder states the value's form,
-  /// which parse() checks: words joined by | are the only values, one capital letter is a whole number, SHARE a number
+  /// which parse() checks. Words joined by | are the only values, one capital letter is a whole number, SHARE a number
   /// above 0 and at most 1, SHARES a list of them, A:B a range of windows, LAYERS a list of indices; anything else is
   /// text.
   OptionTable& value(const std::string& name, const std::string& placeholder, const std::string& help,

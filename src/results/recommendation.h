@@ -35,7 +35,7 @@ struct Recommendation {
   std::optional<double> max_bytes = {};  // of --budget
   double max_kl = 0;                     // of --max-kl; without effect if max_bytes is set
   double full_bytes = 0;                 // of the full cache at 16 bits, at `context` tokens
-  std::optional<Cache> chosen = {};      // nothing: no cache is within max_kl
+  std::optional<Cache> chosen = {};      // nothing: no measured cache is within max_kl or max_bytes
   std::optional<Cache> smaller = {}, safer = {};
   std::vector<Cache> unsafe = {};  // not to be used, the largest first
   /// Labels of the caches that the time limit left out, and of those that were measured on fewer documents.

@@ -47,8 +47,8 @@ void raise_stack_limit() {
 }
 
 /// By default, stacks of new threads would be as large as the limit of the main thread's stack at the start of the
-/// program. 8 MiB, the usual size, is more than anything here needs. glibc caches 40 MiB of stacks of ended threads for
-/// new ones; threads end when regions of several sizes take turns.
+/// program. 8 MiB, the usual size, is more than anything here needs. The C library caches 40 MiB of stacks of ended
+/// threads for new ones. Threads end when regions of several sizes take turns.
 void set_thread_stacks() {
   pthread_attr_t attributes;
   if (::pthread_getattr_default_np(&attributes) != 0) return;
@@ -72,8 +72,8 @@ void settle_environment() {
 
 }  // namespace kvs::inline run
 
-/// Replaces glibc's function. Otherwise libgomp, if it gets no thread, would end the program with two lines of its own,
-/// and its threads' stacks would have the size OMP_STACKSIZE, which may be too small or too large.
+/// Replaces glibc's function. Otherwise libgomp, if it gets no thread, would end the program with two lines of its own.
+/// Its threads' stacks would have the size OMP_STACKSIZE, which may be too small or too large.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
                               void* argument) noexcept {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);

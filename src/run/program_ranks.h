@@ -19,7 +19,7 @@ Ranks& program_ranks();
 /// @throws Error kEnvironment without MPI, or with an MPI other than the launcher's
 void join_ranks(std::string_view program);
 
-/// Ends a rank other than 0 after an exception: rank 0 receives the error and prints the line; if rank 0 cannot be
+/// Ends a rank other than 0 after an exception: rank 0 receives the error and prints the line. If rank 0 cannot be
 /// reached, this rank prints it.  @return the status
 int report_to_rank_0(std::string_view program, const std::exception_ptr& failure) noexcept;
 

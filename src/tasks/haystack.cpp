@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kLongestWord = 32;  // bytes
 
-/// Returns the length of a sentence end at the start of `text` that needs no space after it: a full stop of a script
-/// without spaces, and closing quotation marks and brackets; 0: no sentence end.
+/// Returns the length of a sentence end at the start of `text` that needs no space after it. Such an end is a full stop
+/// of a script without spaces, and closing quotation marks and brackets; 0: no sentence end.
 std::size_t full_stop_length(std::string_view text) noexcept {
   constexpr std::array<std::string_view, 5> kStops{"。", "！", "？", "｡", "．"};
   constexpr std::array<std::string_view, 6> kClosing{"”", "’", "」", "』", "）", "》"};

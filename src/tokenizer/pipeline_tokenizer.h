@@ -59,7 +59,7 @@ struct TokenizerParts {
   std::vector<std::string> notes;
 };
 
-/// Tokenises as Hugging Face `tokenizers` does: cuts out the added tokens, normalises the rest, cuts it into words by
+/// Tokenises as Hugging Face `tokenizers` does. Cuts out the added tokens, normalises the rest, cuts it into words by
 /// one step after the other, and passes each word to the model.
 class PipelineTokenizer final : public Tokenizer {
  public:

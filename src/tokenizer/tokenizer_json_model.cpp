@@ -164,8 +164,8 @@ class BpeReader final : public JsonModelReader {
   bool is_byte_level_, falls_back_ = false;
 };
 
-/// Returns `score` as the tokenizers package reads it: the digits of its shortest decimal form as one integer, which is
-/// then divided or multiplied by a power of ten, with up to two roundings. The roundings decide between two
+/// Returns `score` as the tokenizers package reads it: the digits of its shortest decimal form are one integer, which
+/// is then divided or multiplied by a power of ten, with up to two roundings. The roundings decide between two
 /// segmentations with the same sum.
 double score_of_two_roundings(double score) {
   std::array<char, 32> text;  // for example 1.25e-05

@@ -14,8 +14,8 @@
 namespace kvs::inline tokenizer {
 
 /// Finds the segmentation with the highest total score (Kudo, ACL 2018, section 3.2), with the conventions of
-/// `tokenizers`: an unknown character scores the lowest score minus 10; among equal paths, the one found first is kept;
-/// a run of unknown characters is one token; among pieces with equal texts, the last one is used.
+/// `tokenizers`. An unknown character scores the lowest score minus 10. Among equal paths, the one found first is kept.
+/// A run of unknown characters is one token; among pieces with equal texts, the last one is used.
 class Unigram final : public WordModel {
  public:
   struct Piece {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding and decoding of blocks by the transform codec, on one thread: gigabytes of f16 states a second in each
-// direction, by form of rows, shape and bits of a value. Keys come after RoPE.
+// Encoding and decoding of blocks by the transform codec, on one thread. Prints gigabytes of f16 states a second in
+// each direction, by form of rows, shape and bits of a value. Keys come after RoPE.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

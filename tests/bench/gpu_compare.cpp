@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the differences between two files of results as one line of JSON on stdout: captures, or files of arrays, of
-// the same run on two devices. gpu_programs.py holds the bounds.
+// Prints the differences between two files of results as one line of JSON on stdout. The files are captures, or arrays,
+// of the same run on two devices. gpu_programs.py holds the bounds.
 //
 // Usage: gpu_compare A.h5 B.h5        B is the reference
 // Captures: headers, documents and tokens must be equal. Each kind of states has `norm`, the largest ‖a − b‖ / ‖b‖ of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a model with random weights at a real model's geometry, for tests of scale without real weights; or a tiny
-// model of the architecture that a file of tests/golden/parity describes, in f32, with weights by a formula.
+// Writes a model with random weights at a real model's geometry, for tests of scale without real weights. Or writes a
+// tiny model of the architecture that a file of tests/golden/parity describes, in f32, with weights by a formula.
 //
 // Usage: make_model GEOMETRY FOLDER [bf16 | f16 | f32] [seed = 0] [layers = the geometry's]
 //        make_model GEOMETRY FILE.gguf [seed = 0] [layers = the geometry's]    with experts, in Q4_K

@@ -4,9 +4,9 @@
 // Usage: prefill_bench MODEL [tokens = 2048] [f32 | bf16] [repeats = 5]
 //
 // GEMM-bound: the summed times of oneDNN's matrix products of every weight of the pass at its real shape (weights
-// packed, head included) plus Q Kᵀ and P V as plain products at half of tokens² (the causal half). Of a layer with
-// experts: the products of every expert with an equal share of the tokens' choices. In bf16 on a processor without bf16
-// products these are f32 products, which compute the same sums.
+// packed, head included). They include Q Kᵀ and P V as plain products at half of tokens² (the causal half). Of a layer
+// with experts: the products of every expert with an equal share of the tokens' choices. In bf16 on a processor without
+// bf16 products these are f32 products, which compute the same sums.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

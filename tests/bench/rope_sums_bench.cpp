@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RoPElite's sums over pairs of tokens at SmolLM2-135M's shape, one layer. ms_per_token is for all 30 layers in the
-// fastest iteration: the Gram sums are a constant (linear in tokens), the first-power distances grow with the tokens.
+// fastest iteration. The Gram sums are a constant (linear in tokens). The first-power distances grow with the tokens.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

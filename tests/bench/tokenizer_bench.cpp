@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenises a text again and again on one core, checks that every id decodes back, and prints MB/s; with --ids writes
-// the ids as a JSON array for tokenizers_bench.py to compare with those of the `tokenizers` package.
+// Tokenises a text again and again on one core, checks that every id decodes back, and prints MB/s. With --ids it
+// writes the ids as a JSON array for tokenizers_bench.py to compare with those of the `tokenizers` package.
 //
 // Usage: tokenizer_bench FILE TEXT [SECONDS] [--ids OUT.json]     (FILE: a tokenizer.json, *.model or *.gguf)
 #include <algorithm>

@@ -19,7 +19,7 @@ constexpr ChunkVerdict kKept = ChunkVerdict::kKept, kOpen = ChunkVerdict::kOpen,
 
 TEST(JudgeChunks, WhatDocumentsHaveInCommonDoesNotBlurADifference) {
   // Document 2 is a hundred times as hard as document 1 for both chunks: each one's own interval is ±12.7 · 49.5 about
-  // 50, their difference is 0.9 and 1.1: standard error 0.1, t(0.975, 1) = tan(0.475 π) = 12.7062.
+  // 50. Their difference is 0.9 and 1.1: standard error 0.1, t(0.975, 1) = tan(0.475 π) = 12.7062.
   const ChunkRace race = judge_chunks({{1.9, 101.1}, {1.0, 100.0}}, 1, 0.95);
   EXPECT_NEAR(race.margin[0], 1 / 1.27062, 1e-5);
   EXPECT_THAT(race.verdict, ElementsAre(kOpen, kOpen));

@@ -9,7 +9,7 @@ namespace {
 using Read = std::vector<std::vector<std::size_t>>;
 
 TEST(H2oCache, DropsTheOldTokenOfLeastMassInEachHead) {
-  // In head 0 the queries of tokens 0, 1, 2 give token 0 1 + 1/7 + 1/8 = 1.27 and token 1 6/7 + 6/8 = 1.61; in head 1
+  // In head 0 the queries of tokens 0, 1, 2 give token 0 1 + 1/7 + 1/8 = 1.27 and token 1 6/7 + 6/8 = 1.61. In head 1
   // token 0 has 1 + 1/2 + 1/4 = 1.75 and token 1 1/2 + 1/4 = 0.75. Token 2 is the recent one.
   const auto cache = test::layer_cache("h2o", {"cache_size=3", "recent=1"});
   test::WeighedTokens tokens(*cache, {{1, 6, 1, 3, 1}, {1, 1, 2, 1, 1}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options are read before the first file: with a model that is not there, a value that cannot be used is status 2 and
+// Options are read before the first file. With a model that is not there, a value that cannot be used is status 2 and
 // names its option, and nothing is written.
 #include <gmock/gmock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every command, with one system call that fails, is cut short or kills it: the command exits with a status and one
+// Every command, with one system call that fails, is cut short or kills it. The command exits with a status and one
 // line, keeps earlier files, and a second run makes the bytes of an undisturbed run.
 #include <gmock/gmock.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // parse_json accepts only inputs that the library's own parser and RapidJSON accept, with the same result, and a cursor
-// can read them; an accepted value is written and read back unchanged.
+// can read them. An accepted value is written and read back unchanged.
 #ifdef __clang__  // RapidJSON 1.1.0 adds to null pointers
 #pragma clang attribute push(__attribute__((no_sanitize("undefined"))), apply_to = function)
 #endif

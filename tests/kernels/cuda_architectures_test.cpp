@@ -35,7 +35,7 @@ TEST_P(BothDevicesArchitectures, AttentionInWindowsAndWithSoftCaps) {
       return out.values();
     });
     // A score is off by head_dim roundings of a sum below 4 √head_dim, a weight by as much relatively, a sum over keys
-    // by one rounding each; values are below 1. In bf16 both sides round the same q, k and v, then weights and result.
+    // by one rounding each. Values are below 1. In bf16 both sides round the same q, k and v, then weights and result.
     const double d = static_cast<double>(c.head_dim), keys = static_cast<double>(c.past + c.tokens);
     const double tolerance = 2 * (2 * 4 * std::sqrt(d) * d * 0x1p-24 + keys * 0x1p-24 +
                                   (GetParam() == DType::kBF16 ? 2 * half_step(DType::kBF16) : 0.0));
@@ -59,7 +59,7 @@ TEST_P(BothDevicesArchitectures, LayerNorm) {
         return out.values();
       });
       // The mean of values below 4 is off by columns · 2^-22 at most and is divided by a deviation of 0.5 or more (with
-      // one column by the root of epsilon, 1/300, but then it is exact); results are below 4 + 1.
+      // one column by the root of epsilon, 1/300, but then it is exact). Results are below 4 + 1.
       const double n = static_cast<double>(columns);
       SCOPED_TRACE(testing::Message() << rows << " x " << columns);
       expect_close(cuda, cpu, 2 * ((n + 8) * 0x1p-20 + 5 * half_step(GetParam())));

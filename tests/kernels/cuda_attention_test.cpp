@@ -59,7 +59,7 @@ std::vector<float> run(Backend& backend, const AttentionCase& c, const Attention
 }
 
 /// A score is off by head_dim roundings of a sum below sharpness · √head_dim, a weight by as much relatively, a sum
-/// over keys by one rounding each; values are below 1. In bf16 both sides round the same q, k and v, then weights and
+/// over keys by one rounding each. Values are below 1. In bf16 both sides round the same q, k and v, then weights and
 /// result.
 double tolerance_of(const AttentionCase& c, DType type) {
   const auto d = static_cast<double>(c.head_dim), keys = static_cast<double>(c.past + c.tokens);
@@ -96,7 +96,7 @@ class CudaAttention : public BothDevices, public ::testing::WithParamInterface<K
   }
 };
 
-/// Tokens and head sizes at, below and above tiles of 32, 64 and 128 and pieces of 4, 8 and 16; the other numbers
+/// Tokens and head sizes at, below and above tiles of 32, 64 and 128 and pieces of 4, 8 and 16. The other numbers
 /// alternate, so that every pair of them occurs.
 std::vector<AttentionCase> edges() {
   constexpr std::size_t kTokens[] = {1, 7, 63, 64, 65, 129, 200}, kPasts[] = {0, 5, 64, 100};
@@ -183,7 +183,7 @@ std::size_t first_seen(const AttentionCase& c, std::size_t position) {
   return c.window == 0 || position < c.window ? 0 : position + 1 - c.window;
 }
 
-/// Queries of zero give every visible key the same weight, and the value of a key is 1 in one channel: the output is
+/// Queries of zero give every visible key the same weight, and the value of a key is 1 in one channel. The output is
 /// the share of the visible keys whose number, modulo head_dim, is the channel's.
 TEST_P(CudaAttention, ReadsEveryVisibleKeyOnceAndNoOther) {
   for (AttentionCase c : edges()) {
@@ -209,7 +209,7 @@ TEST_P(CudaAttention, ReadsEveryVisibleKeyOnceAndNoOther) {
   }
 }
 
-/// Keys are rows of ±1, and a query equals the key that it is to find: its score is head_dim, and the score of another
+/// Keys are rows of ±1, and a query equals the key that it is to find. Its score is head_dim, and the score of another
 /// key is so far below that its weight is negligible.
 TEST_P(CudaAttention, FindsTheKeyThatAQueryAsksFor) {
   for (AttentionCase c : edges()) {

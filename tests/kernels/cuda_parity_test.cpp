@@ -57,7 +57,7 @@ TEST_P(BothDevicesByType, RmsNorm) {
         backend.rms_norm(in.view(), scale.view(), 1e-5F, out);
         return out.values();
       });
-      // An f32 sum of n squares is off by n · 2^-24 of itself at most, its root by half of that; two roundings to the
+      // An f32 sum of n squares is off by n · 2^-24 of itself at most, its root by half of that. Two roundings to the
       // operand's type, and a few of the products.
       const double relative = 2 * half_step(GetParam()) + (static_cast<double>(columns) + 8) * 0x1p-24;
       SCOPED_TRACE(testing::Message() << rows << " x " << columns);

@@ -39,7 +39,7 @@ std::vector<pid_t> processes_of(const std::string& program, const std::string& o
 }
 
 /// The server of PMIx 4.2 in mpirun waits at its end for a lock that it has freed, if a rank was killed at the instant
-/// in which it connects (docs/scale.md): then only mpirun is left of the run.
+/// in which it connects (docs/scale.md). Then only mpirun is left of the run.
 void end_stuck_mpirun(const std::string& program, const std::string& output, const std::atomic<bool>& over) {
   constexpr std::chrono::seconds kPatience{20};
   for (auto alone_since = Clock::now(); !over; std::this_thread::sleep_for(std::chrono::milliseconds(100))) {

@@ -10,8 +10,8 @@
 
 namespace kvs::testing {
 
-/// A result under tests/report/outputs: of the end-to-end tests' model, with numbers cut to five digits; comparison and
-/// task are made by hand, so that what is to be said of them can be told.
+/// A result under tests/report/outputs: of the end-to-end tests' model, with numbers cut to five digits. Comparison and
+/// task are made by hand, so that their findings are known.
 inline std::filesystem::path output_path(const std::string& name) {
   return std::filesystem::path(KVS_REPORT_OUTPUTS) / name;
 }

@@ -263,7 +263,7 @@ TEST_F(CorpusTest, Bad77InvalidUtf8IsRefusedWithItsPlaceOrReplacedAndCounted) {
 }
 
 TEST_F(CorpusTest, Bad77OneReplacementPerMaximalSubpart) {
-  // Unicode 15, table 3-8 and the text around it: E1 80 (cut), E2 (cut), F0 91 92 (cut), F1 BF (cut), then 41; the
+  // Unicode 15, table 3-8 and the text around it: E1 80 (cut), E2 (cut), F0 91 92 (cut), F1 BF (cut), then 41. The
   // surrogate ED A0 80 and the overlong C0 AF have no well-formed start and give one mark per byte.
   CorpusOptions bad = options({write("a.txt", "\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41\xED\xA0\x80\xC0\xAF")}, 1);
   bad.leniency.replace_invalid_utf8 = true;

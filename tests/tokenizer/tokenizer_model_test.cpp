@@ -65,8 +65,8 @@ void expect_model_error(const std::string& bytes, ErrorCode code, const std::str
   }
 }
 
-/// precompiled_charsmap of one rule, from "A" to `texts` (which end with NUL): a double array of 512 units, in which
-/// the root leads to state 256 + 'A', and that state's value is unit 128.
+/// precompiled_charsmap of one rule, from "A" to `texts` (which end with NUL). It is a double array of 512 units, in
+/// which the root leads to state 256 + 'A', and that state's value is unit 128.
 std::string charsmap(const std::string& texts, std::uint32_t value = 0, std::uint32_t units = 512) {
   constexpr std::uint32_t kRootBase = 256, kValueAt = 128, kHasValue = 0x100, kIsValue = 0x80000000U;
   std::string array;

@@ -8,7 +8,7 @@ namespace kvs::blocks {
 namespace {
 
 /// Writes the digits of `Bytes` bytes, each of which holds `digits` numbers from -1 to 1: first number 0 of every byte,
-/// then number 1, … A byte is a fraction of 256; its digits in base 3 are the numbers plus 1.
+/// then number 1 and so on. A byte is a fraction of 256; its digits in base 3 are the numbers plus 1.
 template <std::size_t Bytes>
 float* write_digits(const std::byte* bytes, std::size_t digits, float d, float* out) {
   auto rest = load<std::array<std::uint8_t, Bytes>>(bytes);

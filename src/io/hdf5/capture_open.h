@@ -33,8 +33,9 @@ struct OpenCapture {
   }
 };
 
-/// Opens OUT (or OUT.partial, by either name) and checks its metadata in this order: regular file; size and SHA-256 of
-/// the metadata against OUT.manifest.json or the journal; then libhdf5's view of the file, in an isolated child.
+/// Opens OUT (or OUT.partial, by either name) and checks its metadata in this order: regular file, then size and
+/// SHA-256 of the metadata against OUT.manifest.json or the journal, then libhdf5's view of the file, in an isolated
+/// child.
 /// @param walk  check every link and dataset even if the digest matches
 /// @throws Error kInput, kUnsupported; kConflict for an unfinished capture without allow_incomplete, or one that
 ///         another process is writing.

@@ -85,8 +85,8 @@ KVS_CODEC float sign_at(std::size_t index) noexcept {
   return (kSigns[index / 32 % 8] >> (index % 32)) & 1U ? 1.0F : -1.0F;
 }
 
-/// The basis in which a row, or one of its two parts, is encoded: permutation, signs, rotation by H. to_basis() and
-/// from_basis() are linear, so queries can be transformed instead of all the keys that they meet.
+/// The basis in which a row, or one of its two parts, is encoded: permutation, signs, rotation by H. The functions
+/// to_basis() and from_basis() are linear, so queries can be transformed instead of all the keys that they meet.
 struct RowBasis {
   RowFormat format;
   std::size_t count;

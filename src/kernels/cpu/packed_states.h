@@ -9,9 +9,9 @@
 
 namespace kvs::cpu {
 
-/// The packed layout of a run of up to kChunk keys and values of one head, for the two products of attention: scores
-/// [row, key] = q · Kᵀ and mix [row, channel] = p · V. Values are packed in slices of up to kSlice channels, because
-/// only then are the first keys of packed values laid out as a separate matrix (which the diagonal needs).
+/// The packed layout of a run of up to kChunk keys and values of one head. It serves the two products of attention:
+/// scores [row, key] = q · Kᵀ and mix [row, channel] = p · V. Values are packed in slices of up to kSlice channels,
+/// because only then are the first keys of packed values laid out as a separate matrix (which the diagonal needs).
 class StatesLayout {
  public:
   static constexpr std::size_t kChunk = 256, kSlice = 64, kWidthStep = 64;

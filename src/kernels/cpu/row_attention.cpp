@@ -15,9 +15,9 @@ namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
-/// Shapes of one call and the layout of its scratch memory: per (member, KV head) the stacked queries and the tokens'
-/// own keys and values, and per run of keys its results. Queries, keys, values and results are in the basis in which
-/// the past is read, until join_runs() leaves that basis.
+/// Shapes of one call and the layout of its scratch memory. It holds per (member, KV head) the stacked queries and the
+/// tokens' own keys and values, and per run of keys its results. Queries, keys, values and results are in the basis in
+/// which the past is read, until join_runs() leaves that basis.
 struct Layout {
   Layout(const AttentionInput& in, bool further)
       : tokens(in.q.extent(2)),

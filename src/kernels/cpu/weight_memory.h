@@ -6,7 +6,7 @@
 namespace kvs::cpu {
 
 /// Memory of a weight, aligned to a cache line. From kMappedBytes on it is a mapping of its own, aligned to huge pages,
-/// and the system has it back as soon as the weight is dropped: in the heap, the pieces of a streamed layer would lie
+/// and the system has it back as soon as the weight is dropped. In the heap, the pieces of a streamed layer would lie
 /// between others, and those of the next layer would not fill all gaps.
 class WeightMemory {
  public:

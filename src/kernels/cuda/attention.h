@@ -43,9 +43,8 @@ AttentionArguments<__nv_bfloat16> narrowed(const Context& context, const Attenti
                                            __nv_bfloat16* out, DeviceArray<__nv_bfloat16>& scratch);
 
 /// Both kernels follow Dao, "FlashAttention-2" (arXiv 2307.08691), algorithm 1. A block of queries iterates over blocks
-/// of keys and rescales its sums whenever a row's maximum rises, so at most one tile of scores exists. head_dim must be
-/// even and at most kMaxHeadDim.
-/// attention_f32() computes f32 products and sums without tensor cores.
+/// of keys and rescales its sums whenever a row's maximum rises, so at most one tile of scores exists. The head_dim
+/// must be even and at most kMaxHeadDim. attention_f32() computes f32 products and sums without tensor cores.
 void attention_f32(const Context& context, const AttentionArguments<float>& in);
 /// For narrowed() inputs: products and weights in bf16 on the tensor cores, f32 sums. The weights' sum is not rounded.
 void attention_bf16(const Context& context, const AttentionArguments<__nv_bfloat16>& in);

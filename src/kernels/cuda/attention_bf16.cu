@@ -33,7 +33,7 @@ constexpr int kWarps = 4, kBlockThreads = 32 * kWarps, kKeys = 64;  // kKeys: ke
 constexpr float kLog2E = 1.4426950408889634F;
 
 /// The work of a block for heads of up to D channels. A warp handles 32 queries, so that it uses each fragment of keys
-/// and values read from shared memory twice; with 16 queries the reads would take as long as the products. For more
+/// and values read from shared memory twice. With 16 queries the reads would take as long as the products. For more
 /// than 128 channels, the registers hold the output of only 16 queries. Two blocks then fit a multiprocessor's 65,536
 /// registers.
 template <int D>

@@ -16,8 +16,8 @@
 
 namespace kvs::cuda {
 
-/// One product y = x Wᵀ (+ bias), all row-major and packed: x [rows, inner] and w [columns, inner] in the engine's
-/// type, bias [columns] or null in f32, y [rows, columns] in f32, or in the engine's type (then without bias).
+/// One product y = x Wᵀ (+ bias), all row-major and packed. Shapes: x [rows, inner] and w [columns, inner] in the
+/// engine's type, bias [columns] or null in f32, y [rows, columns] in f32, or in the engine's type (then without bias).
 struct GemmArguments {
   const void* x = nullptr;
   const void* w = nullptr;

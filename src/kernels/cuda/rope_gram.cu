@@ -16,7 +16,7 @@ namespace {
 // tokens. Each thread keeps S[m, n] = Σ_{j ≤ i} b_{c,m}(j) b_{c',n}(j) of kRows pairs in registers, adds token i's key
 // to S and computes a_c(i)ᵀ S a_c'(i). That is 36 fused multiply-adds in double per token and pair, without
 // intermediates in memory: 0.77 TFLOP for 32 layers of 32 heads of 64 chunks at 4,096 tokens. Each query head of a KV
-// head builds its own S, which is less than half of the work: one block for all of them would leave too few blocks for
+// head builds its own S, which is less than half of the work. One block for all of them would leave too few blocks for
 // a large GPU.
 constexpr unsigned kTile = 16, kRows = 2, kGramThreads = kTile * kTile / kRows;
 constexpr unsigned kStage = 8;  // number of tokens in shared memory at once

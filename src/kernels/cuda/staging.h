@@ -9,7 +9,7 @@
 
 namespace kvs::cuda {
 
-/// Makes a staging that converts on the context's stream into its own device memory, and copies to page-locked host
+/// Makes a staging that converts on the context's stream into its own device memory. It copies to page-locked host
 /// memory on its own stream, so that the copy overlaps with later work.
 /// @throws Error kUsage for a type other than f32, f16 and bf16; kEnvironment if memory runs out.
 std::unique_ptr<Staging> make_staging(const Context& context, std::size_t values, DType type);

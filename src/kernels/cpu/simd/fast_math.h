@@ -9,8 +9,8 @@ inline namespace KVS_ISA {
 inline constexpr float kRoundToInteger = 0x1.8p23F;  // adding and then subtracting it removes the fraction bits
 
 /// e^x within 2 units in the last place, including subnormal results. Returns 0 for −∞, ∞ above 88.73, NaN for NaN.
-/// Uses Cody and Waite's reduction x = n·ln 2 + r, |r| ≤ ln 2 / 2, then a polynomial for e^r with a relative error of
-/// at most 3.1e-9, a twentieth of a rounding (minimax fit of 1 + r + r²q(r), q of degree 4).
+/// Uses Cody and Waite's reduction x = n·ln 2 + r, |r| ≤ ln 2 / 2, then a polynomial for e^r. Its relative error is at
+/// most 3.1e-9, a twentieth of a rounding (minimax fit of 1 + r + r²q(r), q of degree 4).
 inline Lanes exp(Lanes x) noexcept {
   x = smaller(splat(89.0F), larger(splat(-104.0F), x));  // a NaN passes through
   const Lanes n = (x * 0x1.715476p0F + kRoundToInteger) - kRoundToInteger;

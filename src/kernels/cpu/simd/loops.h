@@ -9,7 +9,7 @@
 
 // The inner loops that gain from the widest registers. The sources of this folder are compiled once per instruction
 // set, each time into its own namespace (KVS_ISA). loops() selects the table for the processor. All emitted symbols
-// must stay in that namespace: if another file emits the same inline function, the linker keeps one copy, which an
+// must stay in that namespace. If another file emits the same inline function, the linker keeps one copy, which an
 // older processor may not be able to run. Hence plain structs and pointers (tests/structure/check_instruction_sets.sh).
 
 namespace kvs::cpu {
