@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Exports SmolLM2-135M and tiny models and runs them in Transformers and llama.cpp (docs/engines.md). Needs the network
-# once: pip installs into build/engines/venv. Usage: scripts/engines.sh [PRESET]
+# once: pip installs into build/engines/venv. Needs the packages of `scripts/setup.sh development`.
+# Usage: scripts/engines.sh [PRESET]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-cpu}

@@ -28,7 +28,7 @@ done
 [ ${#checks[@]} -ne 0 ] || checks=(format tidy shell docs commands spelling python spdx)
 
 for tool in git cmake ninja clang++ clang-format-14 clang-tidy-14 shellcheck codespell python3; do
-  command -v $tool >/dev/null || { echo "lint.sh: error: $tool is missing; scripts/setup.sh installs it" >&2; exit 6; }
+  command -v $tool >/dev/null || { echo "lint.sh: error: $tool is missing; scripts/setup.sh development installs it" >&2; exit 6; }
 done
 
 # files PATTERN...: prints the files to check, each ended by NUL

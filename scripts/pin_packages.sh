@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Pins the Python packages of tests. Writes FILE.txt from FILE.in: every package that FILE.in needs, with its version
-# and the SHA-256 of its file for this Python and processor. Installs nothing. Usage: pin_packages.sh FILE.in...
+# and the SHA-256 of its file for this Python and processor. Installs nothing. Needs python3-venv, which
+# `scripts/setup.sh build` installs. Usage: pin_packages.sh FILE.in...
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

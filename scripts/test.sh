@@ -33,7 +33,7 @@ build() {
     { tail -40 "build/$preset/build.log" >&2; exit 1; }
 }
 
-stage "packages and model" scripts/setup.sh
+stage "packages and model" scripts/setup.sh development
 KVS_MODEL=$(scripts/fetch_model.sh)
 export KVS_MODEL
 stage "Release build" build cpu

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds the wheel that holds everything it needs: build/wheel/dist/kvspectrum-VERSION-py3-none-manylinux….whl. Needs
-# the packages of scripts/setup.sh, and the network once for the tools of scripts/wheel/tools.txt (a venv of their own).
+# the packages of `scripts/setup.sh build`, and the network once for the tools of scripts/wheel/tools.txt (a venv of
+# their own).
 # Usage: scripts/wheel.sh [-D NAME=VALUE]...   options for CMake
 set -euo pipefail
 cd "$(dirname "$0")/.."

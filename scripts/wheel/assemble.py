@@ -29,7 +29,7 @@ def path_of(library):
     """The file that the loader finds for a library."""
     found = re.search(rf"^\s*{re.escape(library)} .*=> (\S+)$", output("/sbin/ldconfig", "-p"), re.MULTILINE)
     if not found:
-        sys.exit(f"assemble.py: error: {library} is missing; scripts/setup.sh installs it")
+        sys.exit(f"assemble.py: error: {library} is missing; scripts/setup.sh build installs it")
     return pathlib.Path(found[1]).resolve()
 
 

@@ -206,7 +206,7 @@ class ReportPage(unittest.TestCase):
 
 if __name__ == "__main__":
     if program() is None:
-        print("skipped: found no Chromium; scripts/setup.sh installs chromium-headless-shell")
+        print("skipped: found no Chromium; scripts/setup.sh development installs chromium-headless-shell")
         sys.exit(77)
     ReportPage.kvspectrum, ReportPage.outputs = sys.argv[1], pathlib.Path(sys.argv[2])
     unittest.main(argv=sys.argv[:1])

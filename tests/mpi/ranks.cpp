@@ -96,7 +96,7 @@ Killed run_ranks_and_kill_one(int ranks, const std::string& program, const std::
 }
 
 void Ranks::SetUp() {
-  if (!std::filesystem::exists(KVS_MPIRUN)) GTEST_SKIP() << "found no mpirun; scripts/setup.sh installs it";
+  if (!std::filesystem::exists(KVS_MPIRUN)) GTEST_SKIP() << "found no mpirun; scripts/setup.sh development installs it";
   write_tiny_model(folder_ / "model");
   write_texts(6);
   std::filesystem::create_directory(folder_ / "out");
