@@ -105,6 +105,15 @@ class Comparison {
     return plan_.seconds && round.first > 0 ? fit_to_time(round, scores(), documents_.size(), left()) : round;
   }
 
+  /// Returns the passes of a round and of the later rounds if every configuration stays.
+  double passes_from(const Round& round) const {
+    return static_cast<double>((documents_.size() - round.first) * round.configurations.size());
+  }
+  /// Returns `seconds`, or all ranks' seconds of the time limit if that is less.
+  double at_most(double seconds) const {
+    return plan_.seconds ? std::min(seconds, *plan_.seconds * static_cast<double>(ranks_.size())) : seconds;
+  }
+
   /// Runs the passes of a round, document by document. Passes in the records are read, then the other passes are
   /// computed. The first round ends with its time.
   void score(const Round& round) {
@@ -122,8 +131,8 @@ class Comparison {
       require_record(record.at("document"), round.first + scored / configurations);
       require_record(record.at("configuration"), round.configurations[scored % configurations]);
       add(record);
-      const double expected = before + (spent_ - before) / static_cast<double>(++scored) * static_cast<double>(passes);
-      if (progress_) progress_(spent_, std::max(spent_, expected));
+      const double pace = (spent_ - before) / static_cast<double>(++scored);
+      if (progress_) progress_(spent_, std::max(spent_, at_most(before + pace * passes_from(round))));
     };
     while (records_.replays() && scored < passes && !out_of_time) take(records_.next());
     const Json rest = ranks_.broadcast({{"first", out_of_time ? passes : scored}, {"seconds", left(share)}});

@@ -34,9 +34,13 @@ std::string cost_text(const Recommendation::Cache& cache) {
   return text;
 }
 
+/// Returns false if the time limit left out caches.
+bool is_complete(const Recommendation& one) { return one.unmeasured.empty() && one.shortened.empty(); }
+
 std::string rule_text(const Recommendation& one) {
-  if (one.max_bytes) return "least KL divergence within " + megabytes(*one.max_bytes);
-  return "fewest bytes with a KL divergence of at most " + text_of("%.3g", one.max_kl) + " nats a token";
+  const std::string among = is_complete(one) ? "" : " of the measured caches";
+  if (one.max_bytes) return "least KL divergence" + among + " within " + megabytes(*one.max_bytes);
+  return "fewest bytes" + among + " with a KL divergence of at most " + text_of("%.3g", one.max_kl) + " nats a token";
 }
 
 std::string measured_text(const Recommendation& one, std::size_t documents) {
@@ -48,7 +52,6 @@ std::string measured_text(const Recommendation& one, std::size_t documents) {
   return text + "\n";
 }
 
-/// Returns a line of at most six labels: "  PREFIX: a, b, c and 4 more"; empty without labels.
 /// Returns each label once, with the number of its caches if there are several.
 std::vector<std::string> counted(const std::vector<std::string>& labels) {
   std::vector<std::string> names;
@@ -60,6 +63,7 @@ std::vector<std::string> counted(const std::vector<std::string>& labels) {
   return names;
 }
 
+/// Returns a line of at most six labels: "  PREFIX: a, b, c and 4 others"; empty without labels.
 std::string labels_text(const std::string& prefix, const std::vector<std::string>& labels) {
   constexpr std::size_t kShown = 6;
   if (labels.empty()) return "";
@@ -77,10 +81,19 @@ std::string doubt_text(const Recommendation::Cache& cache) {
          "includes shares below " + percent(kUnsafeTop1) + "; longer texts narrow it\n";
 }
 
+/// Returns the recommendation where no cache is chosen.
+std::string stay_text(const Recommendation& one) {
+  if (!one.safer)
+    return "No recommendation: " + std::string(one.unmeasured.empty() ? "" : "within the time limit ") +
+           "no cache of " + one.engine + " was measured.\n";
+  return "Stay at 16 bits: no " + std::string(is_complete(one) ? "" : "measured ") + "cache of " + one.engine +
+         (one.max_bytes ? " is within " + megabytes(*one.max_bytes)
+                        : " has a KL divergence of at most " + text_of("%.3g", one.max_kl) + " nats a token") +
+         ".\n";
+}
+
 std::string chosen_text(const Recommendation& one) {
-  if (!one.chosen)
-    return "Stay at 16 bits: no cache of " + one.engine + " has a KL divergence of at most " +
-           text_of("%.3g", one.max_kl) + " nats a token.\n";
+  if (!one.chosen) return stay_text(one);
   std::string text = "Use " + one.chosen->label + ": " + megabytes(one.chosen->bytes) + " at " +
                      std::to_string(one.context) + " tokens, " + percent(one.chosen->bytes / one.full_bytes) + " of " +
                      megabytes(one.full_bytes) + " (" + rule_text(one) + ").\n" + cost_text(*one.chosen);
@@ -102,11 +115,13 @@ std::string row_text(const std::string& role, const Recommendation::Cache& cache
 
 std::string to_text(const Recommendation& one) {
   std::string text = one.head.model.name + " in " + one.engine + " (" + one.engine_version + ")\n" + chosen_text(one);
-  if (one.chosen) text += "  " + measured_text(one, one.chosen->documents) + doubt_text(*one.chosen);
+  if (const auto& measured = one.chosen ? one.chosen : one.safer)
+    text += "  " + measured_text(one, measured->documents) + (one.chosen ? doubt_text(*one.chosen) : "");
   text += labels_text("not measured in the time limit", one.unmeasured);
   text += labels_text("measured on fewer documents, not candidates", one.shortened);
-  text += text_of("  %-14s%-22s%9s %8s %8s %8s  %6s\n", "", "", "bytes", "KL", "99 %", "largest", "top 1");
-  if (one.safer) text += row_text("next safer", *one.safer);
+  if (one.chosen || one.safer)
+    text += text_of("  %-14s%-22s%9s %8s %8s %8s  %6s\n", "", "", "bytes", "KL", "99 %", "largest", "top 1");
+  if (one.safer) text += row_text(one.chosen ? "next safer" : "least KL", *one.safer);
   if (one.chosen) text += row_text("recommended", *one.chosen);
   if (one.smaller) text += row_text("next smaller", *one.smaller);
   for (const Recommendation::Cache& cache : one.unsafe) text += row_text("do not use", cache);

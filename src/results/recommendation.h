@@ -36,6 +36,7 @@ struct Recommendation {
   double max_kl = 0;                     // of --max-kl; without effect if max_bytes is set
   double full_bytes = 0;                 // of the full cache at 16 bits, at `context` tokens
   std::optional<Cache> chosen = {};      // nothing: no measured cache is within max_kl or max_bytes
+  /// Neighbours of the chosen cache. Without a chosen cache `safer` is the cache of least divergence.
   std::optional<Cache> smaller = {}, safer = {};
   std::vector<Cache> unsafe = {};  // not to be used, the largest first
   /// Labels of the caches that the time limit left out, and of those that were measured on fewer documents.

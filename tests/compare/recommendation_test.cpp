@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "calibrate/compare/choices.h"
 
 namespace kvs {
@@ -88,7 +90,27 @@ TEST_F(Recommendations, StayAt16BitsIfNothingIsWithinTheDivergence) {
   EXPECT_EQ(one.safer->label, "q8_0");
   EXPECT_THAT(to_text(one),
               AllOf(HasSubstr("Stay at 16 bits: no cache of llama.cpp has a KL divergence of at most 1e-05"),
-                    HasSubstr("next safer    q8_0")));
+                    HasSubstr("measured on 2 documents of 32 tokens"), HasSubstr("least KL      q8_0"),
+                    Not(HasSubstr("next safer"))));
+}
+
+TEST_F(Recommendations, StayAt16BitsForWhatWasMeasuredIfTheTimeEnded) {
+  ComparisonResult comparison = comparison_of(kLlama);
+  for (ComparedConfiguration& one : std::span(comparison.configurations).first(4)) {
+    one.documents = 0;
+    one.loss.reset();
+    one.error = kNoTimeToScore;
+  }
+  const Engine& engine = engine_of("llama.cpp", "");
+  EXPECT_THAT(to_text(recommend(comparison, {&engine, 64, {}, 0.02}, model_, chosen_)),
+              HasSubstr("Stay at 16 bits: no measured cache of llama.cpp has a KL divergence of at most 0.02"));
+  EXPECT_THAT(to_text(recommend(comparison, {&engine, 64, 0.2, 0.02}, model_, chosen_)),
+              HasSubstr("Stay at 16 bits: no measured cache of llama.cpp is within 0.00164 MB.\n"));
+  comparison.configurations.resize(4);
+  EXPECT_EQ(to_text(recommend(comparison, {&engine, 64, {}, 0.02}, model_, chosen_)),
+            "tiny in llama.cpp (0c1e570, 2026-09)\n"
+            "No recommendation: within the time limit no cache of llama.cpp was measured.\n"
+            "  not measured in the time limit: q8_0, q5_1, q5_0, q4_0\n");
 }
 
 TEST_F(Recommendations, SayInWordsWhatTheyCost) {
@@ -113,8 +135,10 @@ TEST_F(Recommendations, LeaveOutWhatWasScoredOnFewerDocumentsForLackOfTime) {
   comparison.configurations[3].error = kNoTimeToScore;
   const Recommendation one = recommend(comparison, {&engine_of("llama.cpp", ""), 64, {}, 0.02}, model_, chosen_);
   EXPECT_EQ(one.chosen->label, "q5_1");
-  EXPECT_THAT(to_text(one), AllOf(HasSubstr("\n  not measured in the time limit: q4_0\n"),
-                                  HasSubstr("\n  measured on fewer documents, not candidates: q5_0\n")));
+  EXPECT_THAT(to_text(one),
+              AllOf(HasSubstr("(fewest bytes of the measured caches with a KL divergence of at most 0.02"),
+                    HasSubstr("\n  not measured in the time limit: q4_0\n"),
+                    HasSubstr("\n  measured on fewer documents, not candidates: q5_0\n")));
 }
 
 TEST_F(Recommendations, CountsCachesOfOneName) {
