@@ -158,9 +158,13 @@ OfferedTypes offered_types(const Engine& engine, const ModelConfig& model, const
 }
 
 void require_compared_caches(const Engine& engine, const std::string& option) {
-  if (engine.types.empty())
-    throw Error(ErrorCode::kUnsupported, option,
-                "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary));
+  if (!engine.types.empty()) return;
+  std::vector<std::string> measured;
+  for (const Engine* const one : all_engines())
+    if (!one->types.empty()) measured.emplace_back(one->name);
+  throw Error(ErrorCode::kUnsupported, option,
+              "found " + std::string(engine.name) + ", which executes " + std::string(engine.summary) +
+                  "; expected one of " + listed(measured));
 }
 
 EngineUse use_in(const Engine& engine, const EngineCache& cache) {

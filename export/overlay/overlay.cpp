@@ -191,6 +191,9 @@ OverlayManifest apply_overlay(const fs::path& overlay, const ModelSource& model)
 }
 
 OverlayManifest undo_overlay(const fs::path& folder) {
+  if (!is_present(folder / kOverlayRecord))
+    throw Error(ErrorCode::kInput, folder.string(),
+                std::string("found no ") + kOverlayRecord + ", expected the folder of a model with an overlay");
   OverlayManifest manifest = read_manifest(folder);
   check_restorable(manifest, folder);
   restore(manifest, folder);

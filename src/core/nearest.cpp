@@ -30,6 +30,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string_view nearest(std::string_view word, std::span<const std::string> known) {
   constexpr std::size_t kLongest = 64;  // longer words are not typing errors
+  constexpr std::size_t kShortestBeginning = 4;
   if (word.size() > kLongest) return {};
   std::size_t best = word.size() / 3 + 1;
   std::string_view found;
@@ -38,6 +39,10 @@ std::string_view nearest(std::string_view word, std::span<const std::string> kno
     if (distance >= best) continue;
     best = distance;
     found = candidate;
+  }
+  if (found.empty() && word.size() >= kShortestBeginning) {
+    const auto longer = std::ranges::find_if(known, [&](const std::string& one) { return one.starts_with(word); });
+    if (longer != known.end()) return *longer;
   }
   return found;
 }

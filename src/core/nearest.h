@@ -7,8 +7,9 @@
 
 namespace kvs::inline core {
 
-/// Returns the word of `known` with the smallest case-insensitive edit distance to `word` if it is at most a third of
-/// the length of `word`; else returns an empty view. Cost: the product of the lengths, for each candidate.
+/// Returns the word of `known` with the smallest case-insensitive edit distance to `word` if that distance is at most a
+/// third of the length of `word`. Otherwise returns the first that begins with `word` if that has four letters, else an
+/// empty view. Cost: the product of the lengths, for each candidate.
 std::string_view nearest(std::string_view word, std::span<const std::string> known);
 
 /// Joins `known` by `comma`: "a, b, c".

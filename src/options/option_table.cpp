@@ -251,7 +251,7 @@ Options OptionTable::parse_words(const std::vector<std::string>& words) const {
       if (option->long_name() != kStray) known.push_back("--" + option->long_name());
     throw Error(
         ErrorCode::kUsage, error.get_option_name(),
-        "found an option that is not known, expected one of --help" + did_you_mean(error.get_option_name(), known));
+        "found an option that is not known, expected one of --help all" + did_you_mean(error.get_option_name(), known));
   } catch (const po::error& error) {
     throw Error(ErrorCode::kUsage, "command line", std::string(error.what()) + "; see --help");
   }

@@ -24,15 +24,22 @@
 namespace kvs::inline run {
 namespace {
 
+/// Returns the program that has the other commands.
+const char* other_program(std::string_view program) { return program == "kvspectrum" ? "kvcalibrate" : "kvspectrum"; }
+
+constexpr std::size_t kPurposeColumn = 14;
+
 void print_help(std::string_view program, std::string_view purpose, std::span<const Subcommand> commands) {
   if (!program_launch().is_root()) return;
   std::cout << program << ' ' << kToolVersion << ": " << purpose << "\n\nUsage: " << program
             << " COMMAND [options]\n\nCommands:\n";
   for (const Subcommand& command : commands)
-    std::cout << "  " << command.name << std::string(12 - std::min<std::size_t>(11, command.name.size()), ' ')
+    std::cout << "  " << command.name
+              << std::string(kPurposeColumn - std::min(kPurposeColumn - 1, command.name.size()), ' ')
               << command.options().purpose() << '\n';
   std::cout << "\n`" << program << " COMMAND --help` lists a command's options with examples.\n`" << program
-            << " completion bash|zsh|fish` prints a completion script, `" << program << " manual` a manual page.\n";
+            << " completion bash|zsh|fish` prints a completion script, `" << program << " manual` a manual page.\n`"
+            << other_program(program) << " --help` lists the commands of the other program.\n";
 }
 
 /// Prints a completion script or the manual page.
@@ -76,8 +83,9 @@ void run(std::string_view program, std::string_view purpose, std::span<const Sub
     if (command.name == words[0]) return run_command(program, command, std::span(words).subspan(1));
   std::vector<std::string> names;
   for (const Subcommand& command : commands) names.emplace_back(command.name);
-  throw Error(ErrorCode::kUsage, program,
-              "found command '" + words[0] + "', expected one of " + listed(names) + did_you_mean(words[0], names));
+  std::string hint = did_you_mean(words[0], names);
+  if (hint.empty()) hint = std::string("; `") + other_program(program) + " --help` lists other commands";
+  throw Error(ErrorCode::kUsage, program, "found command '" + words[0] + "', expected one of " + listed(names) + hint);
 }
 
 /// Opens descriptors 0 to 2 if the caller has closed them. Otherwise the next opened file, such as a capture, would

@@ -76,7 +76,8 @@ CorpusOptions corpus_options(const Options& options, const RunOptions& run, cons
 /// @param says_bos  names the begin-of-sequence token
 void print_reading(const Corpus& read, std::size_t window, bool says_bos, bool quiet) {
   if (read.tokens_dropped > 0)
-    print_note("text: " + std::to_string(read.documents.size()) + " documents of " + std::to_string(window) +
+    print_note("text: " + std::to_string(read.documents.size()) +
+                   (read.documents.size() == 1 ? " document of " : " documents of ") + std::to_string(window) +
                    " tokens; " + std::to_string(read.tokens_dropped) + " of " + std::to_string(read.tokens_read) +
                    " tokens left over at the ends of texts",
                quiet);

@@ -171,7 +171,8 @@ class Reader {
       problem += "the range of windows selects none";
     } else {
       problem += "the longest of " + std::to_string(texts_) + " texts has " + std::to_string(longest_) +
-                 " tokens, expected at least " + std::to_string(window_ - (has_bos() ? 1 : 0)) + ", those of a window" +
+                 " tokens, expected at least " +
+                 (options_.shorten ? "2" : std::to_string(window_ - (has_bos() ? 1 : 0)) + ", those of a window") +
                  (has_bos() ? " behind the begin-of-sequence token" : "");
     }
     throw Error(ErrorCode::kData, where, problem);

@@ -40,7 +40,10 @@ TEST_F(Catalogue, N105_OptionsUnknownWithoutValueOrTwice) {
   for (const char* range : {"0-99", "4"})
     refuse({"--layers", range}, {"--layers", std::string("found '") + range + "'", "from 0 to 3"});
   expect_refused("kvspectrum", {}, 2, {"found no command"});
-  expect_refused("kvspectrum", {"captur"}, 2, {"found command 'captur'", "capture"});
+  expect_refused("kvspectrum", {"captur"}, 2, {"found command 'captur'", "did you mean capture?"});
+  expect_refused("kvspectrum", {"recommend"}, 2, {"found command 'recommend'", "`kvcalibrate --help` lists other"});
+  expect_refused("kvcalibrate", {"info"}, 2, {"found command 'info'", "`kvspectrum --help` lists other commands"});
+  refuse({"--document", "1"}, {"--document: found an option", "expected one of --help all, did you mean --documents?"});
 }
 
 TEST_F(Catalogue, N106_NumbersThatAreNone) {

@@ -81,7 +81,7 @@ TEST_F(OverlayProgram, IsUndoneByteForByte) {
   const Outcome undone = undo();
   ASSERT_EQ(undone.status, 0) << undone.err;
   EXPECT_EQ(difference(before_, contents_of(folder_ / "model")), "");
-  expect_refused(undo(), 3, kManifest);
+  expect_refused(undo(), 3, "model: found no kvspectrum-overlay.json, expected the folder of a model with an overlay");
 }
 
 // The hub's cache: config.json and the weights are links to blobs.
@@ -201,6 +201,8 @@ TEST_F(OverlayProgram, OptionsOfTheWrongActionAreRefused) {
   refused({"overlay", "apply", "--model", "m"}, "missing option --overlay DIR");
   refused({"overlay", "undo", "--model", "m", "--overlay", "o"}, "--overlay: cannot be combined with undo");
   refused({"overlay", "remove", "--model", "m"}, "found 'remove', expected apply or undo");
+  expect_refused(run("kvcalibrate", {"overlay", "undo", "--model", folder_ / "fp8.json"}), 3,
+                 "fp8.json: found no folder, expected the folder of a model");
   expect_refused(export_to("llama-cpp", "fp8.json", "x", {"--overlay"}), 2, "--overlay: cannot be combined with");
 }
 

@@ -76,7 +76,8 @@ TEST_F(RecommendProgram, RefusesWhatCannotBe) {
   };
   EXPECT_THAT(refusal({"--engine", "vlm", "--context", "64"}, 2), HasSubstr("found 'vlm', expected one of llama.cpp"));
   EXPECT_THAT(refusal({"--engine", "transformers", "--context", "64"}, 4),
-              HasSubstr("found transformers, which executes"));
+              AllOf(HasSubstr("found transformers, which executes"), HasSubstr("expected one of llama.cpp"),
+                    HasSubstr("tensorrt-llm, transformers-kvspectrum")));
   EXPECT_THAT(refusal({"--engine", "vllm", "--context", "4096"}, 2), HasSubstr("the model's context of 2048"));
   EXPECT_THAT(refusal({"--engine", "vllm", "--context", "64", "--budget", "5%"}, 2),
               HasSubstr("the nearest is fp8 with 50 %"));

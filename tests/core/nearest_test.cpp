@@ -18,6 +18,11 @@ TEST(Nearest, FindsADroppedASwappedAndAnExtraLetter) {
   EXPECT_EQ(nearest("Window", kNames), "window");
 }
 
+TEST(Nearest, FindsTheFirstThatBeginsWithFourLetters) {
+  EXPECT_EQ(nearest("wind", kNames), "window");
+  EXPECT_EQ(nearest("win", kNames), "");
+}
+
 TEST(Nearest, FindsNothingForAnotherWord) {
   EXPECT_EQ(nearest("capture", kNames), "");
   EXPECT_EQ(nearest("", kNames), "");

@@ -236,7 +236,7 @@ TEST_F(CorpusTest, AWindowIsShortenedToTheLongestTextOnRequest) {
   EXPECT_EQ(read(shortened).documents.size(), 3U);
   shortened = options({write("c.txt", "")}, 8);
   shortened.shorten = true;
-  expect_error(shortened, ErrorCode::kData, "0 documents");
+  expect_error(shortened, ErrorCode::kData, "has 0 tokens, expected at least 2");
 }
 
 // The numbers in the names below are those of tests/catalogue/README.md.

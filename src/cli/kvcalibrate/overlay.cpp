@@ -41,6 +41,8 @@ OptionTable overlay_options() {
 
 void run_overlay(const Options& options) {
   const std::filesystem::path folder = options.text("model");
+  if (!std::filesystem::is_directory(folder))
+    throw Error(ErrorCode::kInput, folder.string(), "found no folder, expected the folder of a model");
   const OutputLock lock(folder / kOverlayRecord, !options.flag("no-lock"));
   const bool apply = applies(options);
   const OverlayManifest manifest =
