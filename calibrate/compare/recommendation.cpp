@@ -2,6 +2,7 @@
 #include "calibrate/compare/recommendation.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "calibrate/compare/choices.h"
@@ -18,7 +19,8 @@ const ScoredLoss& loss_of(const ComparisonResult& comparison, std::size_t n) {
   return *comparison.configurations[n].loss;
 }
 
-/// Returns the configurations that were scored on the most documents or stopped as clearly dominated, by bytes.
+/// Returns the configurations that were scored on the most documents or stopped as clearly dominated: by bytes, of
+/// equal bytes by divergence.
 Indices scored(const ComparisonResult& comparison) {
   Indices found;
   const std::size_t most = comparison.max_documents();
@@ -26,7 +28,9 @@ Indices scored(const ComparisonResult& comparison) {
     const ComparedConfiguration& one = comparison.configurations[n];
     if (one.loss && (one.documents == most || one.stopped)) found.push_back(n);
   }
-  std::ranges::stable_sort(found, {}, [&](std::size_t n) { return loss_of(comparison, n).bytes_ratio; });
+  std::ranges::stable_sort(found, {}, [&](std::size_t n) {
+    return std::pair(loss_of(comparison, n).bytes_ratio, loss_of(comparison, n).kl);
+  });
   return found;
 }
 
@@ -45,14 +49,27 @@ std::optional<std::size_t> choice(const ComparisonResult& comparison, const Indi
   return chosen;
 }
 
-bool is_unsafe(const ScoredLoss& loss) { return loss.kl > kUnsafeKl || loss.top1 < kUnsafeTop1; }
+/// Returns the first error of the caches if none of them has been scored and time did not run out; else "".
+std::string refusal_of(const ComparisonResult& comparison) {
+  std::string refusal;
+  for (const ComparedConfiguration& one : comparison.configurations) {
+    if (one.loss || one.error == kNoTimeToScore) return "";
+    if (refusal.empty()) refusal = one.error.value_or("");
+  }
+  return refusal;
+}
 
 class Recommender {
  public:
   Recommender(const ComparisonResult& comparison, const RecommendationGoal& goal, const ModelConfig& model)
-      : comparison_(comparison), full_bytes_(full_cache_bytes(model, goal.context)), by_bytes_(scored(comparison)) {}
+      // The settings of methods suit documents of the measured length only.
+      : comparison_(comparison),
+        sized_(goal.engine->runs_methods ? std::min(goal.context, comparison.tokens) : goal.context),
+        full_bytes_(full_cache_bytes(model, sized_)),
+        by_bytes_(scored(comparison)) {}
 
   const Indices& by_bytes() const { return by_bytes_; }
+  std::size_t sized() const { return sized_; }
   double full_bytes() const { return full_bytes_; }
   Recommendation::Cache cache(std::size_t n) const {
     const ComparedConfiguration& one = comparison_.configurations[n];
@@ -85,6 +102,7 @@ class Recommender {
 
  private:
   const ComparisonResult& comparison_;
+  std::size_t sized_;
   double full_bytes_;
   Indices by_bytes_;
 };
@@ -99,6 +117,7 @@ Recommendation recommend(const ComparisonResult& comparison, const Recommendatio
                      .engine = std::string(goal.engine->name),
                      .engine_version = std::string(goal.engine->version),
                      .context = goal.context,
+                     .sized = recommender.sized(),
                      .tokens = comparison.tokens,
                      .scored = comparison.tokens - comparison.prefix - 1,
                      .max_kl = goal.max_kl,
@@ -115,10 +134,12 @@ Recommendation recommend(const ComparisonResult& comparison, const Recommendatio
     one.chosen = recommender.cache(*chosen);
     one.smaller = recommender.neighbour(*chosen, true);
     one.safer = recommender.neighbour(*chosen, false);
-  } else if (!recommender.by_bytes().empty()) {
-    one.safer = recommender.cache(*std::ranges::min_element(recommender.by_bytes(), {},
-                                                            [&](std::size_t n) { return loss_of(comparison, n).kl; }));
+    return one;
   }
+  one.refusal = refusal_of(comparison);
+  const Indices& found = recommender.by_bytes();
+  const auto least = std::ranges::min_element(found, {}, [&](std::size_t n) { return loss_of(comparison, n).kl; });
+  if (least != found.end() && !is_unsafe(loss_of(comparison, *least))) one.safer = recommender.cache(*least);
   return one;
 }
 

@@ -76,13 +76,15 @@ std::string labels_text(const std::string& prefix, const std::vector<std::string
 /// Returns a warning if the tokens are too few to know that the cache is safe.
 std::string doubt_text(const Recommendation::Cache& cache) {
   const auto& tail = cache.loss.tail;
-  if (!tail || tail->top1_interval.first >= kUnsafeTop1) return "";
+  if (!tail || tail->top1_interval.first >= kUnsafeTop1 || is_unsafe(cache.loss)) return "";
   return "  " + std::to_string(cache.loss.tokens_scored) + " tokens are few: the interval of equal first choices " +
          "includes shares below " + percent(kUnsafeTop1) + "; longer texts narrow it\n";
 }
 
 /// Returns the recommendation where no cache is chosen.
 std::string stay_text(const Recommendation& one) {
+  if (!one.refusal.empty())
+    return "Stay at 16 bits: no cache of " + one.engine + " can be measured on this model: " + one.refusal + "\n";
   if (!one.safer)
     return "No recommendation: " + std::string(one.unmeasured.empty() ? "" : "within the time limit ") +
            "no cache of " + one.engine + " was measured.\n";
@@ -92,11 +94,23 @@ std::string stay_text(const Recommendation& one) {
          ".\n";
 }
 
+/// Returns why the recommended cache is not to be used, if it is not: the limits allow no other.
+std::string unsafe_text(const Recommendation& one) {
+  const ScoredLoss& loss = one.chosen->loss;
+  if (!is_unsafe(loss)) return "";
+  std::vector<std::string> reasons;
+  if (loss.kl > kUnsafeKl) reasons.push_back("a KL divergence above " + text_of("%.3g", kUnsafeKl) + " nats a token");
+  if (loss.top1 < kUnsafeTop1) reasons.push_back("less than " + percent(kUnsafeTop1) + " equal first choices");
+  return "  not safe: it has " + reasons.front() + (reasons.size() > 1 ? " and " + reasons.back() : "") +
+         (one.safer ? "; the next safer cache is " + one.safer->label : "") + "\n";
+}
+
 std::string chosen_text(const Recommendation& one) {
   if (!one.chosen) return stay_text(one);
   std::string text = "Use " + one.chosen->label + ": " + megabytes(one.chosen->bytes) + " at " +
-                     std::to_string(one.context) + " tokens, " + percent(one.chosen->bytes / one.full_bytes) + " of " +
-                     megabytes(one.full_bytes) + " (" + rule_text(one) + ").\n" + cost_text(*one.chosen);
+                     std::to_string(one.sized) + " tokens, " + percent(one.chosen->bytes / one.full_bytes) + " of " +
+                     megabytes(one.full_bytes) + " (" + rule_text(one) + ").\n" + unsafe_text(one) +
+                     cost_text(*one.chosen);
   if (one.use) {
     text += "  " + one.engine + (one.use->flags.empty() ? "" : ": " + one.use->flags) + "\n";
     for (const std::string& note : one.use->notes) text += "    " + note + "\n";
@@ -113,13 +127,15 @@ std::string row_text(const std::string& role, const Recommendation::Cache& cache
 
 }  // namespace
 
+bool is_unsafe(const ScoredLoss& loss) { return loss.kl > kUnsafeKl || loss.top1 < kUnsafeTop1; }
+
 std::string to_text(const Recommendation& one) {
   std::string text = one.head.model.name + " in " + one.engine + " (" + one.engine_version + ")\n" + chosen_text(one);
   if (const auto& measured = one.chosen ? one.chosen : one.safer)
     text += "  " + measured_text(one, measured->documents) + (one.chosen ? doubt_text(*one.chosen) : "");
   text += labels_text("not measured in the time limit", one.unmeasured);
   text += labels_text("measured on fewer documents, not candidates", one.shortened);
-  if (one.chosen || one.safer)
+  if (one.chosen || one.safer || !one.unsafe.empty())
     text += text_of("  %-14s%-22s%9s %8s %8s %8s  %6s\n", "", "", "bytes", "KL", "99 %", "largest", "top 1");
   if (one.safer) text += row_text(one.chosen ? "next safer" : "least KL", *one.safer);
   if (one.chosen) text += row_text("recommended", *one.chosen);

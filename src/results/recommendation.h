@@ -17,7 +17,7 @@ struct Recommendation {
   struct Cache {
     std::string label = {};
     Json settings = Json::object();
-    double bytes = 0;  // of a document of `context` tokens
+    double bytes = 0;  // of a document of `sized` tokens
     std::size_t documents = 0;
     ScoredLoss loss = {};
     std::optional<Retrieval> retrieval = {};
@@ -31,14 +31,16 @@ struct Recommendation {
   ResultHead head = {};
   std::string engine = {}, engine_version = {};
   std::size_t context = 0;               // asked for
+  std::size_t sized = 0;                 // tokens of the document that bytes are stated for
   std::size_t tokens = 0, scored = 0;    // of each document that was measured
   std::optional<double> max_bytes = {};  // of --budget
   double max_kl = 0;                     // of --max-kl; without effect if max_bytes is set
-  double full_bytes = 0;                 // of the full cache at 16 bits, at `context` tokens
+  double full_bytes = 0;                 // of the full cache at 16 bits, at `sized` tokens
   std::optional<Cache> chosen = {};      // nothing: no measured cache is within max_kl or max_bytes
   /// Neighbours of the chosen cache. Without a chosen cache `safer` is the cache of least divergence.
   std::optional<Cache> smaller = {}, safer = {};
   std::vector<Cache> unsafe = {};  // not to be used, the largest first
+  std::string refusal = {};        // why the model has no cache of the engine; empty if it has one
   /// Labels of the caches that the time limit left out, and of those that were measured on fewer documents.
   std::vector<std::string> unmeasured = {}, shortened = {};
   std::optional<EngineUse> use = {};    // of the chosen cache
@@ -50,11 +52,15 @@ struct Recommendation {
         "scored", one.scored)("max_bytes", one.max_bytes)("max_kl", one.max_kl)("full_bytes", one.full_bytes)(
         "chosen", one.chosen)("smaller", one.smaller)("safer", one.safer)("unsafe", one.unsafe)("use", one.use)(
         "files", one.files);
+    field.newer("sized", one.sized);
+    field.newer("refusal", one.refusal);
     field.newer("unmeasured", one.unmeasured);
     field.newer("shortened", one.shortened);
   }
 };
 
+/// Returns true if the cache changes too much to be used.
+bool is_unsafe(const ScoredLoss& loss);
 /// Returns a screen: the setting and what it costs in words, then the table of the caches around it.
 std::string to_text(const Recommendation& recommendation);
 

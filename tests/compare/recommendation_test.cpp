@@ -113,6 +113,24 @@ TEST_F(Recommendations, StayAt16BitsForWhatWasMeasuredIfTheTimeEnded) {
             "  not measured in the time limit: q8_0, q5_1, q5_0, q4_0\n");
 }
 
+TEST_F(Recommendations, NameNoSaferCacheThatIsNotToBeUsed) {
+  const Recommendation one = recommended({{"fp8", 0.5, 0.06, 0.8}}, {}, 0.02);
+  EXPECT_FALSE(one.chosen || one.safer);
+  EXPECT_THAT(labels_of(one.unsafe), ElementsAre("fp8"));
+}
+
+TEST_F(Recommendations, SayWhyTheModelHasNoCache) {
+  ComparisonResult comparison = comparison_of(kLlama);
+  for (ComparedConfiguration& one : comparison.configurations) {
+    one.loss.reset();
+    one.error = "q8_0: found a head_dim of 16";
+  }
+  const Recommendation one = recommend(comparison, {&engine_of("llama.cpp", ""), 64, {}, 0.02}, model_, chosen_);
+  EXPECT_THAT(to_text(one), AllOf(HasSubstr("no cache of llama.cpp can be measured on this model: q8_0: found a "
+                                            "head_dim of 16\n"),
+                                  Not(HasSubstr("top 1"))));
+}
+
 TEST_F(Recommendations, SayInWordsWhatTheyCost) {
   Recommendation one = recommended(kLlama, {}, 0.02);
   one.use = EngineUse{.engine = "llama.cpp", .flags = "-ctk q5_0 -ctv q5_0", .notes = {"a note"}};
@@ -152,6 +170,30 @@ TEST_F(Recommendations, LeaveOutWhatWasStopped) {
   comparison.configurations[2].stopped = true;
   const Recommendation one = recommend(comparison, {&engine_of("llama.cpp", ""), 64, {}, 0.02}, model_, chosen_);
   EXPECT_EQ(one.chosen->label, "q5_1");
+}
+
+TEST_F(Recommendations, OfEqualBytesAreTheLeastDivergence) {
+  const std::vector<Scored> caches{{"q4_0", 0.28, 0.07, 0.95, false}, {"iq4_nl", 0.28, 0.06, 0.95}};
+  EXPECT_EQ(recommended(caches, {}, 0.2).chosen->label, "iq4_nl");
+}
+
+TEST_F(Recommendations, SayThatABudgetAllowsNoSafeCache) {
+  const Recommendation one = recommended(kLlama, 0.3);
+  EXPECT_EQ(one.chosen->label, "q4_0");
+  EXPECT_THAT(to_text(one),
+              AllOf(HasSubstr(".\n  not safe: it has less than 90.0 % equal first choices; the next safer "
+                              "cache is q5_0\n"),
+                    Not(HasSubstr("tokens are few"))));
+  EXPECT_THAT(to_text(recommended(kLlama, 0.27)),
+              HasSubstr("a KL divergence above 0.1 nats a token and less than 90.0 % equal first choices"));
+  EXPECT_THAT(to_text(recommended(kLlama, 0.38)), Not(HasSubstr("not safe")));
+}
+
+TEST_F(Recommendations, StateTheBytesOfMethodsAtTheMeasuredLength) {
+  const Recommendation one =
+      recommend(comparison_of(kLlama), {&engine_of("transformers-kvspectrum", ""), 64, {}, 0.02}, model_, chosen_);
+  EXPECT_EQ(one.sized, 32U);
+  EXPECT_DOUBLE_EQ(one.chosen->bytes, 0.34 * 2 * 2 * 32 * 32);
 }
 
 TEST_F(Recommendations, SayThatFewTokensProveLittle) {

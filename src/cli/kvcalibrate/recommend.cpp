@@ -123,11 +123,12 @@ double smallest_share(const Configuration& one) {
 void refuse_unreachable(const std::vector<Configuration>& configurations, const std::string& budget, double share) {
   const auto nearest = std::ranges::min_element(configurations, {}, smallest_share);
   if (nearest != configurations.end() && nearest->error.empty() && smallest_share(*nearest) <= share) return;
-  throw Error(ErrorCode::kUsage, "--budget",
-              "found " + budget + ", which no cache of the engine reaches" +
-                  (nearest == configurations.end() ? ""
-                                                   : "; the nearest is " + nearest->label +
-                                                         text_of(" with %.3g %%", 100 * smallest_share(*nearest))));
+  std::string which;
+  if (nearest != configurations.end())
+    which = "; " + (nearest->error.empty() || nearest->needs > 0
+                        ? "the nearest is " + nearest->label + text_of(" with %.3g %%", 100 * smallest_share(*nearest))
+                        : nearest->error);
+  throw Error(ErrorCode::kUsage, "--budget", "found " + budget + ", which no cache of the engine reaches" + which);
 }
 
 CompareInput input_of(const Run& run, const RecommendationGoal& goal) {
