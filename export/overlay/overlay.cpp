@@ -20,7 +20,10 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxOverlayFile = std::size_t{256} << 20;
 
 fs::path kept_name(fs::path file) { return file += ".kvspectrum-original"; }
-fs::path new_name(fs::path file) { return file += ".kvspectrum-new"; }
+/// Returns a name next to the manifest's, so that the lock of the next command removes what a killed write leaves.
+fs::path new_name(const fs::path& file) {
+  return file.parent_path() / (std::string(kOverlayRecord) + "." + file.filename().string());
+}
 bool is_present(const fs::path& path) { return fs::exists(fs::symlink_status(path)); }
 
 void expect_digest(const fs::path& file, const std::string& expected, const std::string& of) {

@@ -131,7 +131,9 @@ TEST_F(OverlayProgram, AnInterruptedApplyIsUndone) {
   fs::copy_file(folder_ / "overlay" / kManifest, folder_ / "model" / kManifest);
   fs::create_hard_link(folder_ / "model/config.json", folder_ / "model/config.json.kvspectrum-original");
   fs::copy_file(folder_ / "overlay/model-kvscales.safetensors", folder_ / "model/model-kvscales.safetensors");
-  std::ofstream(folder_ / "model/config.json.kvspectrum-new") << "{";
+  std::ofstream(folder_ / "model/kvspectrum-overlay.json.config.json") << "{";
+  // Of a process that exists no more: ids end at 4194304.
+  std::ofstream(folder_ / "model/.kvspectrum-overlay.json.config.json.2147483647.tmp") << "{";
   const Outcome undone = undo();
   ASSERT_EQ(undone.status, 0) << undone.err;
   EXPECT_EQ(difference(before_, contents_of(folder_ / "model")), "");
