@@ -22,8 +22,8 @@ class BoundedTokenizer final : public Tokenizer {
                        " has no row of the embedding, so that there is none");
   }
 
-  std::vector<std::int32_t> encode(std::string_view text) const override {
-    std::vector<std::int32_t> ids = tokenizer_->encode(text);
+  std::vector<std::int32_t> encode_turns(std::string_view text, std::span<const TextRange> literal) const override {
+    std::vector<std::int32_t> ids = tokenizer_->encode_turns(text, literal);
     for (const std::int32_t id : ids)
       if (!fits(id))
         throw Error(ErrorCode::kInput, where_,

@@ -16,11 +16,11 @@ std::vector<ChatMessage> messages_of(const JsonCursor& line) {
   return messages;
 }
 
-std::string text_of(const JsonCursor& line, const ChatFormat* chat) {
+ChatText text_of(const JsonCursor& line, const ChatFormat* chat) {
   if (line.has("prompt") == line.has("messages")) line.fail("either prompt or messages");
   if (chat != nullptr) return chat->render(messages_of(line), line.place());
   if (line.has("messages")) line.at("messages").fail("prompt, or --chat");
-  return line.at("prompt").string();
+  return {line.at("prompt").string()};
 }
 
 }  // namespace
@@ -29,7 +29,8 @@ PromptFile read_prompts(const std::filesystem::path& path, const Tokenizer& toke
                         std::int32_t bos) {
   PromptFile file;
   file.sha256 = read_object_lines(path, [&](const JsonCursor& line) {
-    std::vector<std::int32_t> ids = tokenizer.encode(text_of(line, chat));
+    const auto [text, contents] = text_of(line, chat);
+    std::vector<std::int32_t> ids = tokenizer.encode_turns(text, contents);
     begin_with(bos, ids);
     if (ids.empty()) line.fail("a prompt of at least one token");
     file.prompts.push_back(std::move(ids));

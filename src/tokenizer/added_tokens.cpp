@@ -13,6 +13,13 @@ namespace {
 /// isspace() of the C locale.
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+/// Returns true if the token at `begin` is plain text because a user wrote it.
+bool is_plain(const AddedToken& token, std::size_t begin, std::span<const TextRange> literal) {
+  if (!token.is_control) return false;
+  const auto next = std::ranges::partition_point(literal, [&](const TextRange& range) { return range.end <= begin; });
+  return next != literal.end() && next->begin < begin + token.text.size();
+}
+
 }  // namespace
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
@@ -45,7 +52,7 @@ void AddedTokens::match_at(std::string_view text, std::size_t at, Visit visit) c
   }
 }
 
-void AddedTokens::split_leftmost(std::string_view text, const Sink& sink) const {
+void AddedTokens::split_leftmost(std::string_view text, std::span<const TextRange> literal, const Sink& sink) const {
   std::size_t done = 0;  // everything before it has been passed on
   for (std::size_t at = 0; !tokens_.empty() && at < text.size();) {
     const AddedToken* longest = nullptr;
@@ -56,7 +63,7 @@ void AddedTokens::split_leftmost(std::string_view text, const Sink& sink) const 
     }
     std::size_t begin = at, end = at + longest->text.size();
     at = end;
-    if (longest->is_split) continue;
+    if (longest->is_split || is_plain(*longest, begin, literal)) continue;
     if (longest->single_word && (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end)))) continue;
     if (longest->lstrip) begin = std::max(space_at_end(text.substr(0, begin)), done);
     if (longest->rstrip) end += space_at_start(text.substr(end));
@@ -67,16 +74,19 @@ void AddedTokens::split_leftmost(std::string_view text, const Sink& sink) const 
   if (done < text.size()) sink({text.substr(done)});
 }
 
-std::vector<AddedTokens::Found> AddedTokens::find_all(std::string_view text) const {
+std::vector<AddedTokens::Found> AddedTokens::find_all(std::string_view text, std::span<const TextRange> literal) const {
   std::vector<Found> all;
   for (std::size_t at = 0; !tokens_.empty() && at < text.size(); ++at) {
-    match_at(text, at, [&](std::size_t token) { all.push_back({at, token}); });
+    match_at(text, at, [&](std::size_t token) {
+      if (!is_plain(tokens_[token], at, literal)) all.push_back({at, token});
+    });
   }
   return all;
 }
 
-void AddedTokens::split_longest_first(std::string_view text, const Sink& sink) const {
-  std::vector<Found> all = find_all(text);
+void AddedTokens::split_longest_first(std::string_view text, std::span<const TextRange> literal,
+                                      const Sink& sink) const {
+  std::vector<Found> all = find_all(text, literal);
   // tokens_ is sorted longest first, so a token's index is its precedence.
   std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) { return a.token < b.token; });
   std::map<std::size_t, std::size_t> taken;  // begin -> token

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "tokenizer/text_range.h"
 
 namespace kvs::inline tokenizer {
 
@@ -17,7 +20,8 @@ struct AddedToken {
   bool single_word = false;  // matches only if no word character is adjacent
   bool lstrip = false;       // also takes the white space to its left
   bool rstrip = false;
-  bool is_split = false;  // only takes part in the search: the model splits its text as plain text
+  bool is_split = false;    // only takes part in the search: the model splits its text as plain text
+  bool is_control = false;  // a token of a template: plain text in what users write
 };
 
 /// Cuts texts at added tokens. Thread-safe after construction.
@@ -37,10 +41,11 @@ class AddedTokens {
 
   /// Splits as Hugging Face `tokenizers` does: from left to right, the longest token at each position, then strip
   /// flags.
-  void split_leftmost(std::string_view text, const Sink& sink) const;
+  /// @param literal  what users wrote, ascending: control tokens that overlap it are plain text
+  void split_leftmost(std::string_view text, std::span<const TextRange> literal, const Sink& sink) const;
   /// Splits as llama.cpp does: the longest token at any position, then the next shorter one in the remaining text;
   /// tokens of equal length in the order of ids. Only the flag rstrip is used, for ASCII white space.
-  void split_longest_first(std::string_view text, const Sink& sink) const;
+  void split_longest_first(std::string_view text, std::span<const TextRange> literal, const Sink& sink) const;
 
  private:
   struct Found {
@@ -48,7 +53,7 @@ class AddedTokens {
   };
   template <class Visit>
   void match_at(std::string_view text, std::size_t at, Visit visit) const;
-  std::vector<Found> find_all(std::string_view text) const;
+  std::vector<Found> find_all(std::string_view text, std::span<const TextRange> literal) const;
 
   std::vector<AddedToken> tokens_;  // longest first, then by id
   // Trie of bytes: (node << 8 | byte) -> node; node 0 is the root.

@@ -70,7 +70,8 @@ std::vector<AddedToken> AddedVocabulary::tokens(bool normalized, bool split_spec
                       .single_word = spec.single_word,
                       .lstrip = spec.lstrip,
                       .rstrip = spec.rstrip,
-                      .is_split = split_special && special_.contains(spec.content)});
+                      .is_split = split_special && special_.contains(spec.content),
+                      .is_control = special_.contains(spec.content)});
   }
   return tokens;
 }

@@ -21,6 +21,12 @@ std::string_view trimmed(std::string_view text) {
   return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(kSpaces) - first + 1);
 }
 
+void add_content(std::string_view content, ChatText& chat) {
+  const std::size_t begin = chat.text.size();
+  chat.text += content;
+  if (!content.empty()) chat.contents.push_back({begin, chat.text.size()});
+}
+
 /// Returns the strings in what follows the last `add_generation_prompt`.
 std::vector<std::string> generation_strings(std::string_view plain) {
   std::vector<std::string> strings;
@@ -221,7 +227,7 @@ ChatFormat ChatFormat::of_template(std::string_view text, const std::string& whe
                   "\", expected one of ChatML, Llama 3, Gemma, Mistral or Phi");
 }
 
-std::string ChatFormat::render(std::span<const ChatMessage> messages, const std::string& where) const {
+ChatText ChatFormat::render(std::span<const ChatMessage> messages, const std::string& where) const {
   const auto trim = [](bool trims, std::string_view text) { return std::string(trims ? trimmed(text) : text); };
   std::optional<std::string> system;
   if (!messages.empty() && messages.front().role == "system") {
@@ -236,9 +242,12 @@ std::string ChatFormat::render(std::span<const ChatMessage> messages, const std:
   if (system && place_ == System::kRefused)
     throw Error(ErrorCode::kUnsupported, where,
                 "found a system message, expected none: the model's chat template (" + name_ + ") has no place for it");
-  std::string text = begin_;
-  if (place_ == System::kOwnTurn && (system || !preamble_.empty() || !default_system_.empty()))
-    text += system_.before + preamble_ + system.value_or(default_system_) + system_.after;
+  ChatText chat{begin_};
+  if (place_ == System::kOwnTurn && (system || !preamble_.empty() || !default_system_.empty())) {
+    chat.text += system_.before + preamble_;
+    system ? add_content(*system, chat) : void(chat.text += default_system_);
+    chat.text += system_.after;
+  }
   for (std::size_t n = 0; n < messages.size(); ++n) {
     const bool is_user = n % 2 == 0;
     const auto& [role, content] = messages[n];
@@ -252,10 +261,16 @@ std::string ChatFormat::render(std::span<const ChatMessage> messages, const std:
         system && is_user &&
         ((place_ == System::kFirstUser && n == 0) || (place_ == System::kLastUser && n + 1 == messages.size()));
     const Turn& turn = is_user ? user_ : assistant_;
-    text += turn.before + (with_system ? *system + "\n\n" : "") + trim(is_user ? trims_ : trims_assistant_, content) +
-            turn.after;
+    chat.text += turn.before;
+    if (with_system) {
+      add_content(*system, chat);
+      chat.text += "\n\n";
+    }
+    add_content(trim(is_user ? trims_ : trims_assistant_, content), chat);
+    chat.text += turn.after;
   }
-  return text + generation_;
+  chat.text += generation_;
+  return chat;
 }
 
 }  // namespace kvs::inline tokenizer

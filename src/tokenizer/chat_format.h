@@ -6,11 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/text_range.h"
+
 namespace kvs::inline tokenizer {
 
 /// A turn of a conversation.
 struct ChatMessage {
   std::string role, content;  // role: system, user or assistant
+};
+
+/// A conversation as a model's chat template writes it.
+struct ChatText {
+  std::string text;
+  std::vector<TextRange> contents = {};  // of the messages in it, ascending; none is empty
 };
 
 /// How a model's chat template writes conversations. There is no Jinja interpreter: the template is recognised by the
@@ -29,7 +37,7 @@ class ChatFormat {
   /// clock.
   /// @param messages  an optional system message, then user and assistant in turns, the user first and last
   /// @throws Error kInput for other roles or another order; kUnsupported for a system message that the template refuses
-  std::string render(std::span<const ChatMessage> messages, const std::string& where) const;
+  ChatText render(std::span<const ChatMessage> messages, const std::string& where) const;
 
  private:
   struct Turn {

@@ -195,8 +195,10 @@ GgufVocabulary read_gguf_vocabulary(const GgufFile& file) {
     if (find_invalid_utf8(text) != text.npos)  // as part of a text it would cut a character
       vocabulary.fail(ErrorCode::kInput, kGgufTokens, vocabulary.describe(id) + " is special and not UTF-8");
     vocabulary.tokens.bytes[id] = text;
-    vocabulary.added.push_back(
-        {.text = text, .id = static_cast<std::int32_t>(id), .rstrip = strips && !never_strips(text)});
+    vocabulary.added.push_back({.text = text,
+                                .id = static_cast<std::int32_t>(id),
+                                .rstrip = strips && !never_strips(text),
+                                .is_control = !vocabulary.is_shown.back()});
   }
   vocabulary.bos = bos_of(file, tokens.size());
   vocabulary.adds_bos = vocabulary.bos >= 0 && asks_for_bos(file);

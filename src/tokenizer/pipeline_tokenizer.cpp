@@ -23,14 +23,14 @@ class Encoding {
   Encoding(const Encoding&) = delete;
   Encoding& operator=(const Encoding&) = delete;
 
-  void run(std::string_view text) {
+  void run(std::string_view text, std::span<const TextRange> literal) {
     const AddedTokens::Sink sink = [&](const AddedTokens::Piece& piece) {
       piece.id >= 0 ? ids_.push_back(piece.id) : add_text(piece.text, piece.text.data() == text.data());
     };
     if (parts_.added_rule == TokenizerParts::AddedRule::kLongestFirst) {
-      parts_.added.split_longest_first(text, sink);
+      parts_.added.split_longest_first(text, literal, sink);
     } else {
-      parts_.added.split_leftmost(text, sink);
+      parts_.added.split_leftmost(text, literal, sink);
     }
   }
 
@@ -38,7 +38,7 @@ class Encoding {
   void add_text(std::string_view text, bool first) {
     std::string storage;
     text = normalize(parts_.normalizers, text, storage);
-    parts_.added_normalized.split_leftmost(text, [&](const AddedTokens::Piece& piece) {
+    parts_.added_normalized.split_leftmost(text, {}, [&](const AddedTokens::Piece& piece) {
       piece.id >= 0 ? ids_.push_back(piece.id) : sinks_.front()(piece.text, first && piece.text.data() == text.data());
     });
   }
@@ -71,12 +71,13 @@ class Encoding {
 
 }  // namespace
 
-std::vector<std::int32_t> PipelineTokenizer::encode(std::string_view text) const {
+std::vector<std::int32_t> PipelineTokenizer::encode_turns(std::string_view text,
+                                                          std::span<const TextRange> literal) const {
   if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
     throw Error(ErrorCode::kInternal, "tokenizer", "found invalid UTF-8 at byte " + std::to_string(bad));
   }
   std::vector<std::int32_t> ids;
-  Encoding(parts_, ids).run(text);
+  Encoding(parts_, ids).run(text, literal);
   return ids;
 }
 

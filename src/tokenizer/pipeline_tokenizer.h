@@ -65,7 +65,7 @@ class PipelineTokenizer final : public Tokenizer {
  public:
   explicit PipelineTokenizer(TokenizerParts parts) : parts_(std::move(parts)) {}
 
-  std::vector<std::int32_t> encode(std::string_view text) const override;
+  std::vector<std::int32_t> encode_turns(std::string_view text, std::span<const TextRange> literal) const override;
   std::string decode(const std::vector<std::int32_t>& ids) const override { return parts_.tokens.decode(ids); }
   std::size_t vocabulary_size() const noexcept override { return parts_.tokens.bytes.size(); }
   std::int32_t bos() const noexcept override { return parts_.bos; }

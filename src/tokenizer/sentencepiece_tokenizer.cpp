@@ -51,12 +51,12 @@ class SentencePieceTokenizer final : public Tokenizer {
     bos_ = bos == nullptr ? processor_.bos_id() : tokens_.find(bos->content);
   }
 
-  std::vector<std::int32_t> encode(std::string_view text) const override {
+  std::vector<std::int32_t> encode_turns(std::string_view text, std::span<const TextRange> literal) const override {
     if (const std::size_t bad = find_invalid_utf8(text); bad != std::string_view::npos) {
       throw Error(ErrorCode::kInternal, "tokenizer", "found invalid UTF-8 at byte " + std::to_string(bad));
     }
     std::vector<std::int32_t> ids;
-    special_.split_leftmost(text, [&](const AddedTokens::Piece& piece) {
+    special_.split_leftmost(text, literal, [&](const AddedTokens::Piece& piece) {
       if (piece.id >= 0) {
         ids.push_back(piece.id);
         return;

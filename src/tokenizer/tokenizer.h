@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tokenizer/text_range.h"
 
 namespace kvs::inline io {
 class GgufFile;
@@ -20,7 +23,11 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   /// Returns the ids of `text` (valid UTF-8). Special tokens in the text are parsed; none are added.
-  virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
+  std::vector<std::int32_t> encode(std::string_view text) const { return encode_turns(text, {}); }
+  /// Like encode(), for a text of a chat template.
+  /// @param literal  what users wrote, ascending: special tokens in it are plain text, except those that a
+  ///                 tokenizer.json searches for after normalisation
+  virtual std::vector<std::int32_t> encode_turns(std::string_view text, std::span<const TextRange> literal) const = 0;
   /// Returns the bytes of `ids`. An id without a token (a model may predict one) has no bytes, as in `tokenizers`.
   virtual std::string decode(const std::vector<std::int32_t>& ids) const = 0;
   virtual std::size_t vocabulary_size() const noexcept = 0;

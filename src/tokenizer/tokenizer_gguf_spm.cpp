@@ -36,9 +36,11 @@ std::uint32_t side_of_merge(Bpe& bpe, std::string_view text) {
   return character_length(text) == text.size() ? bpe.find_or_make(text) : bpe.find(text);
 }
 
-/// Adds a merge for any two symbols whose concatenated texts are a token.
+/// Adds a merge for any two symbols whose concatenated texts are a token. Control tokens are cut out of a text before
+/// merging; in what users wrote they are plain text.
 void add_merges(Bpe& bpe, const GgufVocabulary& vocabulary, const std::vector<std::uint32_t>& ranks) {
   for (std::size_t id = 0; id < vocabulary.texts.size(); ++id) {
+    if (vocabulary.is_special[id] && !vocabulary.is_shown[id]) continue;
     const std::string_view text = vocabulary.texts[id];
     for (std::size_t cut = character_length(text); cut < text.size(); cut += character_length(text.substr(cut))) {
       const std::uint32_t left = side_of_merge(bpe, text.substr(0, cut));

@@ -13,7 +13,7 @@ namespace kvs::test {
 class PieceTokenizer : public Tokenizer {
  public:
   explicit PieceTokenizer(std::size_t bytes) noexcept : bytes_(bytes) {}
-  std::vector<std::int32_t> encode(std::string_view text) const override {
+  std::vector<std::int32_t> encode_turns(std::string_view text, std::span<const TextRange>) const override {
     std::vector<std::int32_t> ids;
     for (std::size_t n = 0; n < text.size(); n += bytes_) {
       const auto id = static_cast<std::int32_t>(pieces_.size());

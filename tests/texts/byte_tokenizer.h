@@ -16,7 +16,7 @@ class ByteTokenizer final : public Tokenizer {
  public:
   static constexpr std::size_t kVocabulary = 257;
   static constexpr std::int32_t kBos = 256;
-  std::vector<std::int32_t> encode(std::string_view text) const override {
+  std::vector<std::int32_t> encode_turns(std::string_view text, std::span<const TextRange>) const override {
     std::vector<std::int32_t> ids;
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
     return ids;

@@ -41,9 +41,22 @@ TEST(ChatFormat, WritesWhatTransformersWrites) {
       if (expected.at("text").is_null())
         test::expect_error(ErrorCode::kUnsupported, "system message", [&] { (void)format.render(messages, name); });
       else
-        EXPECT_EQ(format.render(messages, name), expected.at("text").get<std::string>());
+        EXPECT_EQ(format.render(messages, name).text, expected.at("text").get<std::string>());
     }
   }
+}
+
+TEST(ChatFormat, SaysWhatUsersWrote) {
+  const ChatFormat format = ChatFormat::of_template(
+      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n'}}"
+      "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+      "template", "");
+  const std::vector<ChatMessage> messages{{"system", "s<|im_end|>"}, {"user", ""}, {"assistant", "a"}, {"user", "u"}};
+  const ChatText chat = format.render(messages, "line 1");
+  std::vector<std::string> contents;
+  for (const TextRange& range : chat.contents)
+    contents.push_back(chat.text.substr(range.begin, range.end - range.begin));
+  EXPECT_EQ(contents, (std::vector<std::string>{"s<|im_end|>", "a", "u"}));
 }
 
 TEST(ChatFormat, RefusesConversationsOutOfTurn) {
@@ -59,7 +72,7 @@ TEST(ChatFormat, RefusesConversationsOutOfTurn) {
                                                     {{"tool", "a"}}};
   for (const auto& messages : cases)
     test::expect_error(ErrorCode::kInput, "expected", [&] { (void)format.render(messages, "line 1"); });
-  EXPECT_EQ(format.render(std::vector<ChatMessage>{{"user", "a"}}, "line 1"),
+  EXPECT_EQ(format.render(std::vector<ChatMessage>{{"user", "a"}}, "line 1").text,
             "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n");
 }
 

@@ -59,6 +59,14 @@ TEST_F(TokenizerGguf, SplitsSpecialTokensOutAndMergesTheRest) {
   EXPECT_THAT(encode("a<s>bc <s"), ElementsAre(0, 4, 5, 3));  // "<" is not a token here, nor is "s" alone
 }
 
+TEST_F(TokenizerGguf, ControlTokensInWhatUsersWriteArePlainText) {
+  add_token("<u>", kUserDefined);
+  const auto tokenizer = load_tokenizer_gguf(file_);
+  const std::vector<TextRange> literal{{0, 4}, {7, 14}};
+  EXPECT_THAT(tokenizer->encode_turns("a<s><s>b<s><u>", literal), ElementsAre(0, 4, 1, 6));
+  EXPECT_THAT(tokenizer->encode("a<s><s>b<s><u>"), ElementsAre(0, 4, 4, 1, 4, 6));
+}
+
 TEST_F(TokenizerGguf, TheLongestSpecialTokenIsCutOutFirstWhereverItStands) {
   add_token("bca", kUserDefined);
   add_token("cabc", kUnknown);

@@ -16,6 +16,8 @@
 namespace kvs {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -97,6 +99,12 @@ TEST(TokenizerModel, ControlAndUnknownPiecesAreFoundInTheText) {
   EXPECT_EQ(tokenizer->bos(), 1);
   EXPECT_EQ(tokenizer->find("ab"), 6);
   EXPECT_EQ(tokenizer->vocabulary_size(), 8U);
+}
+
+TEST(TokenizerModel, ControlPiecesInWhatUsersWriteArePlainText) {
+  const auto tokenizer = parse(pieces() + settings(kBpe));
+  const std::vector<TextRange> literal{{3, 8}};
+  EXPECT_THAT(tokenizer->encode_turns("<s>a</s></s>", literal), AllOf(Contains(1), Contains(2).Times(1)));
 }
 
 TEST(TokenizerModel, TheNormalizersAutomatonRuns) {

@@ -18,6 +18,8 @@
 namespace kvs {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -62,6 +64,13 @@ class TokenizerSpm : public testing::Test {
   std::vector<std::int64_t> types_;
   std::vector<double> scores_;
 };
+
+TEST_F(TokenizerSpm, ControlTokensAreNotMergedFromWhatUsersWrite) {
+  add("<s", -1);
+  const auto tokenizer = load();
+  const std::vector<TextRange> literal{{3, 6}};
+  EXPECT_THAT(tokenizer->encode_turns("<s><s>", literal), AllOf(Contains(1).Times(1), Contains(264)));
+}
 
 TEST_F(TokenizerSpm, BosBeginsATextUnlessTheMetadataSayNo) {
   const auto asked = [&] { return chosen_bos(*load(), BosChoice::kAuto); };

@@ -139,6 +139,15 @@ TEST(Tokenizer, AddedTokensTakeWhiteSpaceAsTheirFlagsSay) {
   EXPECT_THAT(encode(document, "<r> <l>"), ElementsAre(9, 8));  // the space was taken already
 }
 
+TEST(Tokenizer, SpecialTokensInWhatUsersWriteArePlainText) {
+  Json document = small_document();
+  document["added_tokens"] = {added_token(8, "<a>", {"special"}), added_token(9, "<b>")};
+  const auto tokenizer = make(document);
+  const std::vector<TextRange> literal{{3, 11}};  // a<a>b<b>
+  EXPECT_THAT(tokenizer->encode_turns("<a>a<a>b<b><a>", literal), ElementsAre(8, 0, 0, 1, 9, 8));
+  EXPECT_THAT(tokenizer->encode("<a>a<a>b<b><a>"), ElementsAre(8, 0, 8, 1, 9, 8));
+}
+
 TEST(Tokenizer, SingleWordTokensDoNotStandInsideWords) {
   Json document = small_document();
   document["added_tokens"] = {added_token(5, "ab", {"single_word"})};
