@@ -21,6 +21,16 @@ enum class TransformRows : std::uint8_t {  // in the order of kTransformRowNames
 
 inline constexpr std::array<std::string_view, 2> kTransformRowNames{"layer", "head"};
 
+/// How rows are coded.
+enum class TransformForm : std::uint8_t {  // in the order of kTransformFormNames
+  kRandomAccess,                           // a gain and equally many bits in every row: any token decodes alone
+  kStorage,                                // one step for all coefficients, levels in entropy-coded blocks of tokens
+};
+
+inline constexpr std::array<std::string_view, 2> kTransformFormNames{"random-access", "storage"};
+
+struct EntropyModel;
+
 /// Transform coding of a token's values x in one layer, or in neighbouring layers that share a row (a group). x holds
 /// of each layer the keys before RoPE of all KV heads, then the values.
 struct TransformLayer {
@@ -29,12 +39,14 @@ struct TransformLayer {
   std::vector<float> mean;  // [value]
   /// Coefficients (with unit variance) are analysis · (x − mean); synthesis is the inverse. kLayer: [coefficient,
   /// value] and [value, coefficient], in a group only the coefficients with bits; kHead, for values: [kv_head,
-  /// coefficient, channel] and [kv_head, channel, coefficient].
+  /// coefficient, channel] and [kv_head, channel, coefficient]. In the storage form coefficients are in steps, those
+  /// that are coded.
   std::vector<float> analysis, synthesis;
   std::vector<float> deviations = {};  // kHead, for keys: [kv_head · channel]; coefficients are (x − mean) / deviation
-  std::vector<std::size_t> bits;       // [coefficient], 0 to 8; kHead: first those of keys, head by head
-  std::vector<float> weights;          // [coefficient]: cost of a squared error, relative to the highest cost
-  double threshold = 0;                // a token with a higher error cost is kept in full; kLayer only
+  /// [coefficient], 0 to 8; kHead: first those of keys, head by head; the storage form has none.
+  std::vector<std::size_t> bits;
+  std::vector<float> weights;  // [coefficient]: cost of a squared error, relative to the highest cost
+  double threshold = 0;        // a token with a higher error cost is kept in full; kLayer only
   double outliers = 0;  // share of coded tokens kept in full; each token beyond it doubles the threshold: kMoreOutliers
   std::vector<float> books;  // [bits 0 … 8][state]: codecs/trellis.h; the same for all layers
   std::size_t sinks = 0;     // number of first tokens kept in full
@@ -42,10 +54,14 @@ struct TransformLayer {
   /// [value, embedding channel], or empty: a token's row is coded after its prediction from the token's embedding
   /// (TokenInputs) is subtracted; `mean` is the map's constant. kLayer only, with `recent` above 0.
   std::vector<float> prediction = {};
-  std::vector<std::size_t> others = {};  // the other layers of a group, ascending; kLayer only
+  std::vector<std::size_t> others = {};   // the other layers of a group, ascending; kLayer only
+  std::vector<std::uint8_t> scales = {};  // the storage form: [coefficient], scale_class() of its deviation in steps
+  std::shared_ptr<const EntropyModel> entropy = nullptr;  // the storage form's tables, the same for all layers
 
   std::size_t layers() const noexcept { return 1 + others.size(); }
   std::size_t values() const noexcept { return mean.size(); }
+  std::size_t coefficients() const noexcept { return weights.size(); }
+  TransformForm form() const noexcept { return entropy ? TransformForm::kStorage : TransformForm::kRandomAccess; }
 };
 
 /// Maximum number of tokens of a layer kept in full beyond the share.

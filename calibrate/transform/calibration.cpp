@@ -4,12 +4,16 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
 #include "calibrate/transform/bits.h"
 #include "calibrate/transform/books.h"
 #include "calibrate/transform/sensitivity.h"
+#include "calibrate/transform/storage_fit.h"
+#include "core/dtype.h"
+#include "core/error.h"
 #include "core/interrupt.h"
 
 namespace kvs::inline calibrate {
@@ -64,6 +68,21 @@ class Coding {
     return bits;
   }
 
+  /// Returns the step and the entropy model of the storage form. @param tokens, bytes  as for bits()
+  StorageFit fit_levels(const Coder& coder, std::span<const std::size_t> tokens, std::size_t bytes) const {
+    std::vector<StorageSamples> samples;
+    for (std::size_t n = 0; n < coder.bases.size(); ++n) {
+      const FloatRows rows = coefficients(coder, n);
+      const std::size_t count = moments_.samples_of_document();
+      samples.push_back({{rows.data(), rows.data() + rows.size()},
+                         coder.bases[n].variances,
+                         std::min(moments_.geometry().run, count),
+                         tokens[n]});
+    }
+    return fit_storage(samples, static_cast<double>(bytes),
+                       [&](std::size_t done, std::size_t total) { progress_("levels", done, total); });
+  }
+
   void fit_books(std::size_t iterations, Coder& coder, TrellisBooks& books) const {
     std::vector<TrellisSamples> samples;
     for (std::size_t n = 0; n < coder.bases.size(); ++n) add_samples(n, coder, samples);
@@ -78,11 +97,13 @@ class Coding {
  private:
   static std::ptrdiff_t difference(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
 
-  void add_samples(std::size_t n, const Coder& coder, std::vector<TrellisSamples>& samples) const {
+  using FloatRows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+  /// Returns the coefficients of a group's rows, [row, coefficient].
+  FloatRows coefficients(const Coder& coder, std::size_t n) const {
     const TransformBasis& basis = coder.bases[n];
     const std::vector<float> rows = moments_.samples(coder.groups[n]);
     const std::size_t values = basis.mean.size(), count = rows.size() / values;
-    using FloatRows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     const Eigen::Map<const FloatRows> x(rows.data(), index(count), index(values));
     const Eigen::Map<const Rows> analysis(basis.analysis.data(), index(values), index(values));
     const Eigen::Map<const Eigen::RowVectorXd> mean(basis.mean.data(), index(values));
@@ -93,11 +114,16 @@ class Coding {
           embeddings(moments_.input_samples().data(), index(count), index(inputs));
       residual -= embeddings * map.transpose();
     }
-    const FloatRows coefficients = (residual * analysis.transpose()).cast<float>();
+    return (residual * analysis.transpose()).cast<float>();
+  }
+
+  void add_samples(std::size_t n, const Coder& coder, std::vector<TrellisSamples>& samples) const {
+    const TransformBasis& basis = coder.bases[n];
+    const FloatRows rows = coefficients(coder, n);
     for (const RowSet& set : sets_[n])
       for (std::size_t row = 0; row < set.count; ++row) {
         const std::size_t first = set.first + row * set.size;
-        const FloatRows part = coefficients.middleCols(index(first), index(set.size));
+        const FloatRows part = rows.middleCols(index(first), index(set.size));
         const auto bits = coder.bits[n].begin() + difference(first);
         const auto variances = basis.variances.begin() + difference(first);
         samples.push_back({{part.data(), part.data() + part.size()},
@@ -145,31 +171,78 @@ std::vector<std::size_t> kept_coefficients(const std::vector<std::size_t>& bits,
   return kept;
 }
 
+/// Returns a layer or a group without the data of its form.
+TransformLayer plain_layer(const TransformGeometry& geometry, const TransformPlan& plan, const Coder& coder,
+                           std::size_t n) {
+  const LayerGroup& group = coder.groups[n];
+  const TransformBasis& basis = coder.bases[n];
+  TransformLayer layer;
+  layer.layer = geometry.layers[group.first];
+  for (std::size_t other = 1; other < group.count; ++other)
+    layer.others.push_back(geometry.layers[group.first + other]);
+  layer.rows = plan.rows;
+  layer.mean.assign(basis.mean.begin(), basis.mean.end());
+  layer.prediction.assign(basis.map.begin(), basis.map.end());
+  layer.outliers = plan.outliers;
+  layer.sinks = geometry.sinks;
+  layer.recent = geometry.recent;
+  return layer;
+}
+
 std::vector<TransformLayer> layers_of(const TransformGeometry& geometry, const TransformPlan& plan, const Coder& coder,
                                       const TrellisBooks& books) {
   std::vector<TransformLayer> layers;
   for (std::size_t n = 0; n < coder.bases.size(); ++n) {
     const TransformBasis& basis = coder.bases[n];
-    const LayerGroup& group = coder.groups[n];
-    TransformLayer& layer = layers.emplace_back();
-    layer.layer = geometry.layers[group.first];
-    for (std::size_t other = 1; other < group.count; ++other)
-      layer.others.push_back(geometry.layers[group.first + other]);
-    layer.rows = plan.rows;
-    layer.mean.assign(basis.mean.begin(), basis.mean.end());
-    layer.prediction.assign(basis.map.begin(), basis.map.end());
-    const std::vector<std::size_t> kept = kept_coefficients(coder.bits[n], group);
-    set_products(geometry.heads[group.first].head_dim, basis, kept, layer);
+    TransformLayer& layer = layers.emplace_back(plain_layer(geometry, plan, coder, n));
+    const std::vector<std::size_t> kept = kept_coefficients(coder.bits[n], coder.groups[n]);
+    set_products(geometry.heads[coder.groups[n].first].head_dim, basis, kept, layer);
     const double most = *std::ranges::max_element(basis.variances);
     for (const std::size_t coefficient : kept) {
       layer.bits.push_back(coder.bits[n][coefficient]);
       layer.weights.push_back(static_cast<float>(basis.variances[coefficient] / most));
     }
     layer.threshold = coder.thresholds[n];
-    layer.outliers = plan.outliers;
     layer.books = books.books();
-    layer.sinks = geometry.sinks;
-    layer.recent = geometry.recent;
+  }
+  return layers;
+}
+
+/// Rounds to f16, in which the storage form's maps are written. @throws Error kData for values beyond its range
+void round_to_f16(std::vector<float>& values, std::size_t layer) {
+  constexpr float kMostF16 = 65504;
+  for (float& value : values) {
+    if (!(std::abs(value) <= kMostF16))
+      throw Error(ErrorCode::kData, "layer " + std::to_string(layer),
+                  "found a basis with values beyond f16, expected keys and values of a smaller range");
+    value = f16_to_f32(f32_to_f16(value));
+  }
+}
+
+/// Returns the layers in the storage form: coefficients in steps. A group that codes none keeps the first one.
+std::vector<TransformLayer> stored_layers(const TransformGeometry& geometry, const TransformPlan& plan,
+                                          const Coder& coder, const StorageFit& fit) {
+  std::vector<TransformLayer> layers;
+  for (std::size_t n = 0; n < coder.bases.size(); ++n) {
+    TransformBasis basis = coder.bases[n];
+    TransformLayer& layer = layers.emplace_back(plain_layer(geometry, plan, coder, n));
+    layer.entropy = fit.model;
+    layer.scales = coded_scales(basis.variances, fit.step);
+    if (layer.scales.empty()) layer.scales.push_back(0);
+    layer.weights.assign(layer.scales.size(), 1);
+    std::vector<std::size_t> kept(layer.scales.size());
+    std::iota(kept.begin(), kept.end(), std::size_t{0});
+    const std::size_t values = basis.mean.size();
+    for (const std::size_t row : kept) {
+      const double deviation = std::sqrt(basis.variances[row]) / fit.step;
+      for (std::size_t i = 0; i < values; ++i) {
+        basis.analysis[row * values + i] *= deviation;
+        basis.synthesis[row * values + i] /= deviation;
+      }
+    }
+    set_products(geometry.heads[coder.groups[n].first].head_dim, basis, kept, layer);
+    for (std::vector<float>* const map : {&layer.analysis, &layer.synthesis, &layer.prediction})
+      round_to_f16(*map, layer.layer);
   }
   return layers;
 }
@@ -276,7 +349,7 @@ TransformMoments transform_moments(const ModelSource& source, const TransformGeo
 
 std::size_t min_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry,
                                 const TransformPlan& plan) {
-  constexpr std::size_t kGain = 2;
+  const std::size_t gain = plan.form == TransformForm::kStorage ? 0 : 2;
   std::size_t bytes = 0;
   for (const LayerGroup& group : geometry.groups) {
     const TransformShape shape = shape_of(geometry, group);
@@ -285,11 +358,11 @@ std::size_t min_transform_bytes(const ModelConfig& model, const TransformGeometr
     const HeldTokens held = held_tokens(model.window(geometry.layers[group.first]), geometry, plan.tokens);
     // Their share, and those that occur before the threshold has risen enough.
     const std::size_t outliers =
-        plan.rows == TransformRows::kHead
+        plan.rows == TransformRows::kHead || plan.form == TransformForm::kStorage
             ? 0
             : kMoreOutliers + static_cast<std::size_t>(plan.outliers * static_cast<double>(held.coded));
     bytes += held.sinks * geometry.values(group) * CacheBytes::kStoredValue +
-             held.waiting * group.count * recent_bytes(shape) + held.coded * gains * kGain +
+             held.waiting * group.count * recent_bytes(shape) + held.coded * gains * gain +
              outliers * outlier_bytes(shape, group.count);
   }
   return bytes;
@@ -327,6 +400,19 @@ std::vector<TransformScales> measured_scales(Decoder& decoder, const TransformMo
   return scales;
 }
 
+/// Adds the values of each group's first layer, and 0 for the others.
+void add_group_values(const TransformGeometry& geometry, std::span<const std::size_t> code_bytes,
+                      std::span<const double> thresholds, TransformConfig& config) {
+  for (std::size_t n = 0; n < geometry.groups.size(); ++n) {
+    const std::size_t count = geometry.groups[n].count;
+    config.groups.push_back(count);
+    config.code_bytes.push_back(code_bytes[n]);
+    config.thresholds.push_back(thresholds[n]);
+    config.code_bytes.resize(config.code_bytes.size() + count - 1);
+    config.thresholds.resize(config.code_bytes.size());
+  }
+}
+
 }  // namespace
 
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,
@@ -349,11 +435,23 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   if (geometry.inputs > 0) prediction = token_prediction(moments);
   coder.bases = bases_of(*ops, moments, plan, coder.groups, scales, prediction ? &*prediction : nullptr, progress);
   const Coding coding(moments, plan, coder.groups, progress);
-  coder.bits = coding.bits(0, coder.bases, coded, bytes);
-  coding.fit_books(kTransformIterations, coder, books);
-  TransformCalibration result{{}, layers_of(geometry, plan, coder, books)};
+  TransformCalibration result;
   TransformConfig& config = result.config;
+  if (plan.form == TransformForm::kStorage) {
+    const StorageFit fit = coding.fit_levels(coder, coded, bytes);
+    result.layers = stored_layers(geometry, plan, coder, fit);
+    add_group_values(geometry, fit.bytes, std::vector<double>(fit.bytes.size()), config);
+  } else {
+    coder.bits = coding.bits(0, coder.bases, coded, bytes);
+    coding.fit_books(kTransformIterations, coder, books);
+    result.layers = layers_of(geometry, plan, coder, books);
+    std::vector<std::size_t> of_groups;
+    for (std::size_t n = 0; n < coder.groups.size(); ++n)
+      of_groups.push_back(code_bytes(result.layers[n], shape_of(geometry, coder.groups[n])));
+    add_group_values(geometry, of_groups, coder.thresholds, config);
+  }
   config.rows = plan.rows;
+  config.form = plan.form;
   config.layers = geometry.layers;
   config.sinks = geometry.sinks;
   config.recent = geometry.recent;
@@ -362,14 +460,6 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   config.outliers = plan.outliers;
   config.predicts = geometry.inputs > 0;
   config.scales = scales;
-  for (std::size_t n = 0; n < coder.groups.size(); ++n) {
-    const LayerGroup& group = coder.groups[n];
-    config.groups.push_back(group.count);
-    config.code_bytes.push_back(code_bytes(result.layers[n], shape_of(geometry, group)));
-    config.thresholds.push_back(coder.thresholds[n]);
-    config.code_bytes.resize(config.code_bytes.size() + group.count - 1);
-    config.thresholds.resize(config.code_bytes.size());
-  }
   return result;
 }
 

@@ -21,8 +21,9 @@ inline constexpr std::size_t kTransformFirstIterations = 3, kTransformIterations
 struct TransformPlan {
   std::size_t bytes = 0;  // stored bytes of all layers: the budget for a document of `tokens` tokens
   std::size_t tokens = 0;
-  double outliers = 0;  // share of a layer's tokens kept in full; 0 with TransformRows::kHead
+  double outliers = 0;  // share of a layer's tokens kept in full; 0 with TransformRows::kHead and in the storage form
   TransformRows rows = TransformRows::kLayer;
+  TransformForm form = TransformForm::kRandomAccess;
   /// [layer] costs of errors relative to the first-order estimate; empty: measured by coding one layer at a time.
   std::vector<TransformScales> scales = {};
   /// Measured costs of coding the keys and the values of the first layers alone, from an interrupted run.
@@ -42,7 +43,8 @@ TransformGeometry transform_geometry(const ModelConfig& model, std::size_t sinks
 TransformGeometry standard_transform_geometry(const ModelConfig& model, std::size_t tokens);
 TransformMoments transform_moments(const ModelSource& source, const TransformGeometry& geometry);
 
-/// Returns the smallest budget: the bytes of gains, sinks, outliers and waiting tokens of a document.
+/// Returns the smallest budget: the bytes of gains (the storage form has none), sinks, outliers and waiting tokens of a
+/// document.
 std::size_t min_transform_bytes(const ModelConfig& model, const TransformGeometry& geometry, const TransformPlan& plan);
 
 struct TransformCalibration {
@@ -63,6 +65,8 @@ using TransformMeasured = std::function<void(std::span<const TransformScales> lo
 ///     relative to the estimate, scales the costs.
 ///  3. Bases are computed again with these costs, and one allocation gives every coefficient of every layer its
 ///     bits. Books are fitted to them, and thresholds select the tokens with the highest costs.
+///     The storage form has one step for all coefficients instead, at which the kept rows take the budget's bytes
+///     (storage_fit.h).
 /// @param documents  the documents of the moments
 /// @param plan  with at least min_transform_bytes()
 TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoments& moments,

@@ -112,7 +112,7 @@ void CodedGroup::code(Backend& backend, const std::vector<TokenStates>& layers, 
 
 /// Overwrites tokens of k and v from `first` on with the decoded tokens from `position` on.
 void CodedGroup::put_coded(Backend& backend, std::size_t layer, std::size_t position, const BackendView<float, 4>& k,
-                           const BackendView<float, 4>& v, std::size_t first) const {
+                           const BackendView<float, 4>& v, std::size_t first) {
   const std::size_t count = k.extent(2) - first;
   const RowBuffer::Part inputs = inputs_of(backend, position, count);
   put(backend, codes_->copy(backend, layer, position - coded_from(layer), count, inputs.view()), k, v, first, sides_);
@@ -135,7 +135,7 @@ double CodedGroup::threshold(std::size_t position) const {
   return outlier_threshold(*products_, position - oldest, static_cast<std::size_t>(places_.end() - first));
 }
 
-TokenRows CodedGroup::read(const LayerStates& states, std::size_t layer) const {
+TokenRows CodedGroup::read(const LayerStates& states, std::size_t layer) {
   Backend& backend = states.backend;
   const auto& [sinks, outliers, waiting, peak] = layers_[layer];
   TokenRows past;

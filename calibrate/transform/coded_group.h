@@ -42,7 +42,7 @@ class CodedGroup {
   /// @return in a group of one layer, the decoded states of these
   std::optional<TokenRows::Part> settle(Backend& backend);
   /// Returns everything that a layer holds, rotated.
-  TokenRows read(const LayerStates& states, std::size_t layer) const;
+  TokenRows read(const LayerStates& states, std::size_t layer);
   /// Returns a layer's waiting tokens, then the sinks, with keys that rotate as if all of them came after the coded
   /// tokens.
   TokenRows::Part late_rows(const LayerStates& states, std::size_t layer) const;
@@ -59,7 +59,7 @@ class CodedGroup {
   std::size_t missing_sinks(std::size_t layer) const noexcept;
   void code(Backend& backend, const std::vector<TokenStates>& layers, std::size_t first);
   void put_coded(Backend& backend, std::size_t layer, std::size_t position, const BackendView<float, 4>& k,
-                 const BackendView<float, 4>& v, std::size_t first) const;
+                 const BackendView<float, 4>& v, std::size_t first);
   double threshold(std::size_t position) const;
   void drop_old(Backend& backend);
 

@@ -49,16 +49,18 @@ RowValues row_values(CodingOps& ops, const TransformProducts& products, std::spa
   return {view, {}, std::move(rows)};
 }
 
-TokenRows::Part states_of(CodingOps& ops, const TransformProducts& products, TokenRows::Part rows, std::size_t layer,
-                          const BackendView<const float, 4>& inputs) {
-  if (products.rows == TransformRows::kHead) {
-    rows.v = head_products(ops, products.synthesis, rows.v.view());
-    return rows;
-  }
-  const std::size_t tokens = rows.k.view().extent(2);
+TokenRows::Part states_of(CodingOps& ops, const TransformProducts& products, TokenRows::Part rows) {
+  if (products.rows == TransformRows::kLayer) return layer_states(ops, products, rows.k.view());
+  rows.v = head_products(ops, products.synthesis, rows.v.view());
+  return rows;
+}
+
+TokenRows::Part layer_states(CodingOps& ops, const TransformProducts& products, const BackendView<const float, 4>& rows,
+                             std::size_t layer, const BackendView<const float, 4>& inputs) {
+  const std::size_t tokens = rows.extent(2);
   const Weight& synthesis = *products.synthesis[layer];
   const BackendTensor<float, 2> states(ops.memory(), {tokens, synthesis.rows()});
-  ops.linear_f32(as_rows(rows.k.view()), synthesis, states.view(), false);
+  ops.linear_f32(as_rows(rows), synthesis, states.view(), false);
   if (!products.predictions.empty()) ops.linear_f32(as_rows(inputs), *products.predictions[layer], states.view(), true);
   TokenRows::Part part = empty_part(ops.memory(), products.shape, tokens);
   const BackendView<float, 4> no_queries(std::span<float>(), {1, 0, tokens, products.shape.head_dim});

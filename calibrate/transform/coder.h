@@ -29,12 +29,12 @@ struct RowValues {
 RowValues row_values(CodingOps& ops, const TransformProducts& products, std::span<const TokenStates> layers,
                      const BackendView<const float, 4>& inputs = {});
 
-/// Returns a layer's keys and values of decoded rows: the inverse of row_values().
-/// @param rows  [1, head, token, value]; `v` is not read with kLayer
-/// @param layer  of the group
-/// @param inputs  with a prediction: TokenInputs of these tokens
-TokenRows::Part states_of(CodingOps& ops, const TransformProducts& products, TokenRows::Part rows,
-                          std::size_t layer = 0, const BackendView<const float, 4>& inputs = {});
+/// Returns a layer's keys and values of decoded rows: the inverse of row_values(). kHead: @param rows  as RowValues
+TokenRows::Part states_of(CodingOps& ops, const TransformProducts& products, TokenRows::Part rows);
+/// kLayer: returns them from rows [1, 1, token, coefficient].
+/// @param layer  of the group;  @param inputs  with a prediction: TokenInputs of these tokens
+TokenRows::Part layer_states(CodingOps& ops, const TransformProducts& products, const BackendView<const float, 4>& rows,
+                             std::size_t layer = 0, const BackendView<const float, 4>& inputs = {});
 
 /// kHead: multiplies each head's values by its weight. v: [1, kv_head, token, head_dim].
 RowBuffer::Part head_products(CodingOps& ops, const TransformProducts::Weights& weights,

@@ -2,6 +2,7 @@
 #include "calibrate/transform/codes.h"
 
 #include "calibrate/transform/coder.h"
+#include "calibrate/transform/storage_codes.h"
 #include "core/error.h"
 
 namespace kvs::inline calibrate {
@@ -20,32 +21,30 @@ RopeTable from_position(RopeTable table, std::size_t position) {
   return table;
 }
 
-/// TransformRows::kLayer: rows of coefficients, [1, 1, token, value].
-class LayerCodes final : public TransformCodes {
+/// TransformForm::kRandomAccess.
+class LayerCodes final : public JointCodes {
  public:
-  explicit LayerCodes(std::shared_ptr<const TransformProducts> products)
-      : products_(std::move(products)), rows_(products_->types.k) {}
+  explicit LayerCodes(std::shared_ptr<const TransformProducts> of)
+      : JointCodes(std::move(of)), rows_(products().types.k) {}
 
   std::size_t count() const noexcept override { return rows_.count(); }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
   void drop_front(Backend& backend, std::size_t count) override { rows_.drop_front(backend, count); }
-  TokenRows::Part copy(Backend& backend, std::size_t layer, std::size_t first, std::size_t count,
-                       const BackendView<const float, 4>& inputs) const override {
-    BackendCoding ops(backend);
-    return states_of(ops, *products_, {rows_.copy(backend, first, count), {}}, layer, inputs);
-  }
 
   std::vector<double> append(Backend& backend, std::span<const TokenStates> layers, std::size_t first,
                              const BackendView<const float, 4>& inputs) override {
     BackendCoding ops(backend);
-    const RowValues fresh = row_values(ops, *products_, layers, inputs);
+    const RowValues fresh = row_values(ops, products(), layers, inputs);
     const std::size_t at = rows_.count(), count = fresh.k.extent(2) - first;
     rows_.append(backend, fresh.k, first, count);
-    return error_costs(ops, *products_, fresh, first, rows_.copy(backend, at, count));
+    return error_costs(ops, products(), fresh, first, rows_.copy(backend, at, count));
   }
 
  private:
-  std::shared_ptr<const TransformProducts> products_;
+  RowBuffer::Part decode(Backend& backend, std::size_t first, std::size_t count) const override {
+    return rows_.copy(backend, first, count);
+  }
+
   RowBuffer rows_;
 };
 
@@ -59,7 +58,7 @@ class HeadCodes final : public TransformCodes {
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
   void drop_front(Backend& backend, std::size_t count) override { rows_.drop_front(backend, count); }
   TokenRows::Part copy(Backend& backend, std::size_t, std::size_t first, std::size_t count,
-                       const BackendView<const float, 4>&) const override {
+                       const BackendView<const float, 4>&) override {
     BackendCoding ops(backend);
     return states_of(ops, *products_, rows_.copy(backend, first, count));
   }
@@ -106,7 +105,18 @@ void TransformCodes::attend(const LayerStates&, std::size_t, const TokenRows::Pa
   throw Error(ErrorCode::kInternal, "cache", "attention over codes that it cannot read");
 }
 
+TokenRows::Part JointCodes::copy(Backend& backend, std::size_t layer, std::size_t first, std::size_t count,
+                                 const BackendView<const float, 4>& inputs) {
+  BackendCoding ops(backend);
+  if (products_->layers() == 1) return layer_states(ops, *products_, decode(backend, first, count).view(), 0, inputs);
+  if (layer == 0) all_ = decode(backend, first, count);
+  TokenRows::Part states = layer_states(ops, *products_, all_.view(), layer, inputs);
+  if (layer + 1 == products_->layers()) all_ = {};
+  return states;
+}
+
 std::unique_ptr<TransformCodes> make_transform_codes(std::shared_ptr<const TransformProducts> products) {
+  if (products->entropy != nullptr) return make_storage_codes(std::move(products));
   if (products->rows == TransformRows::kLayer) return std::make_unique<LayerCodes>(std::move(products));
   return std::make_unique<HeadCodes>(std::move(products));
 }

@@ -9,6 +9,7 @@
 #include "calibrate/config/config_lists.h"
 #include "calibrate/config/tensors.h"
 #include "calibrate/transform/bits.h"
+#include "calibrate/transform/entropy_model.h"
 #include "core/error.h"
 #include "io/layer_sizes.h"
 
@@ -20,6 +21,13 @@ std::string tensor_name(std::size_t layer, const std::string& what) {
 }
 
 std::vector<float> floats(std::span<const std::size_t> values) { return {values.begin(), values.end()}; }
+
+std::vector<std::uint8_t> scales_of(const std::vector<float>& values) { return {values.begin(), values.end()}; }
+
+/// Returns the type of a layer's analysis, synthesis and prediction in the file.
+DType map_type(const TransformLayer& layer) {
+  return layer.form() == TransformForm::kStorage ? DType::kF16 : DType::kF32;
+}
 
 std::string_view name_of(TransformRows rows) { return kTransformRowNames[static_cast<std::size_t>(rows)]; }
 
@@ -44,6 +52,54 @@ std::vector<std::size_t> bits_of(std::vector<float> values, const std::string& w
 std::vector<RowSet> row_sets_of(const TransformLayer& layer, const TransformShape& shape) {
   if (layer.others.empty()) return row_sets(layer.rows, shape);
   return {{0, 1, layer.bits.size()}};
+}
+
+/// Returns whole numbers. @throws Error kInput for another value, or one above `most`
+std::vector<float> whole_numbers(std::vector<float> values, float most, const std::string& where) {
+  const auto bad = std::ranges::find_if_not(
+      values, [&](float value) { return value >= 0 && value <= most && value == std::floor(value); });
+  if (bad != values.end())
+    throw Error(
+        ErrorCode::kInput, where,
+        "found " + std::to_string(*bad) + ", expected whole numbers up to " + std::to_string(std::lround(most)));
+  return values;
+}
+
+constexpr std::string_view kFrequencies = "frequencies", kExpected = "expected", kValues = "values";
+
+/// Reads the tables of the storage form. @throws Error kInput naming the tensor
+std::shared_ptr<const EntropyModel> read_entropy(const TensorArchive& archive, const std::filesystem::path& file) {
+  const FactorReader read = reader_of(archive, file);
+  const auto tensor = [&](std::string_view name, const std::vector<std::uint64_t>& shape, float most) {
+    std::string where = file.string() + ": tensor ";
+    return whole_numbers(read(std::string(name), shape), most, where += name);
+  };
+  constexpr std::uint32_t kMostExpected = 1U << 24;
+  const std::vector<float> frequencies =
+      tensor(kFrequencies, {kScaleClasses, kRatioClasses, kPastClasses, kQuantisers, kLevels}, kFrequencySum);
+  for (std::size_t at = 0; at < frequencies.size(); at += kLevels) {
+    const auto of_context = std::span(frequencies).subspan(at, kLevels);
+    if (std::ranges::min(of_context) < 1 || std::reduce(of_context.begin(), of_context.end()) != kFrequencySum)
+      throw Error(ErrorCode::kInput, file.string() + ": tensor " + std::string(kFrequencies),
+                  "found frequencies of context " + std::to_string(at / kLevels) +
+                      " that are 0 or have another sum, "
+                      "expected at least 1 each and the sum " +
+                      std::to_string(kFrequencySum));
+  }
+  const std::vector<float> expected = tensor(kExpected, {kScaleClasses}, kMostExpected);
+  std::vector<float> values = checked(
+      read(std::string(kValues), {kScaleClasses, kQuantisers, kLevels}),
+      [](float value) { return value >= 0 && value <= 2 * kLevels; }, "magnitudes of levels in steps",
+      file.string() + ": tensor " + std::string(kValues));
+  return std::make_shared<const EntropyModel>(
+      EntropyModel{{frequencies.begin(), frequencies.end()}, {expected.begin(), expected.end()}, std::move(values)});
+}
+
+std::vector<OutputTensor> entropy_tensors(const EntropyModel& model) {
+  return {held_tensor(std::string(kFrequencies), {kScaleClasses, kRatioClasses, kPastClasses, kQuantisers, kLevels},
+                      {model.frequencies.begin(), model.frequencies.end()}),
+          held_tensor(std::string(kExpected), {kScaleClasses}, {model.expected.begin(), model.expected.end()}),
+          held_tensor(std::string(kValues), {kScaleClasses, kQuantisers, kLevels}, model.values)};
 }
 
 /// Checks that bits fill the bytes given in the config, and that all heads have equally many bits.
@@ -108,10 +164,19 @@ void check_prediction(const JsonCursor& root, const TransformConfig& config) {
   if (config.recent == 0) predict.fail("no prediction without recent tokens");
 }
 
-/// Returns the number of coefficients of a group, as the file has it, or of a layer.
+/// The storage form codes whole tokens, in blocks of waiting ones. @throws Error kInput
+void check_storage(const JsonCursor& root, const TransformConfig& config) {
+  const JsonCursor form = root.at("parameters").at("form");
+  if (config.rows == TransformRows::kHead) form.fail("no storage form with rows by head");
+  if (config.recent == 0) form.fail("no storage form without recent tokens");
+  if (config.outliers > 0) form.fail("no storage form with outliers");
+}
+
+/// Returns the number of coefficients: all of a layer, or as many as the file has of a group or in the storage form.
 std::size_t coefficients_of(const TensorArchive& archive, const TransformLayer& layer, std::size_t values) {
-  if (layer.others.empty()) return values;
-  const StoredTensor* const bits = archive.find(tensor_name(layer.layer, "bits"));
+  if (layer.others.empty() && layer.form() == TransformForm::kRandomAccess) return values;
+  const bool stored = layer.form() == TransformForm::kStorage;
+  const StoredTensor* const bits = archive.find(tensor_name(layer.layer, stored ? "scales" : "bits"));
   const bool fits =
       bits != nullptr && bits->shape.size() == 1 && bits->shape.front() > 0 && bits->shape.front() <= values;
   return fits ? bits->shape.front() : values;
@@ -146,6 +211,11 @@ void read_tensors(const TensorArchive& archive, const std::filesystem::path& fil
         tensor("deviations", {values / 2}), [](float value) { return value > 0; }, "numbers above 0",
         where("deviations"));
   if (inputs > 0) layer.prediction = tensor("prediction", {values, inputs});
+  if (layer.form() == TransformForm::kStorage) {
+    layer.scales = scales_of(whole_numbers(tensor("scales", sizes.coefficients), kScaleClasses - 1, where("scales")));
+    layer.weights.assign(layer.scales.size(), 1);
+    return;
+  }
   layer.bits = bits_of(tensor("bits", sizes.coefficients), where("bits"));
   layer.weights = checked(
       tensor("weights", sizes.coefficients), [](float value) { return value >= 0 && value <= 1; },
@@ -161,6 +231,8 @@ Json transform_parameters(const TransformConfig& config) {
   if (std::ranges::any_of(config.groups, [](std::size_t count) { return count > 1; }))
     parameters["groups"] = config.groups;
   if (config.predicts) parameters["predict"] = "embedding";
+  if (config.form == TransformForm::kStorage)
+    parameters["form"] = kTransformFormNames[static_cast<std::size_t>(config.form)];
   return parameters;
 }
 
@@ -188,6 +260,10 @@ TransformConfig read_transform_config(const Json& json, const std::string& where
   config.groups = groups_of(root, config);
   config.predicts = parameters.value().contains("predict");
   if (config.predicts) check_prediction(root, config);
+  if (parameters.value().contains("form")) {
+    config.form = TransformForm::kStorage;
+    check_storage(root, config);
+  }
   config.window = calibration.at("budget").at("window").unsigned_integer();
   config.bytes = calibration.at("budget").at("bytes").unsigned_integer();
   const JsonCursor costs = calibration.at("costs");
@@ -205,31 +281,45 @@ std::size_t code_bytes(const TransformLayer& layer, const TransformShape& shape)
 }
 
 std::size_t shared_bytes(const std::vector<TransformLayer>& layers) {
-  std::size_t numbers = layers.empty() ? 0 : layers.front().books.size(), bytes = 0;
+  std::size_t floats = layers.empty() ? 0 : layers.front().books.size(), bytes = 0;
   for (const TransformLayer& layer : layers) {
-    numbers += layer.prediction.size() + layer.mean.size() + layer.analysis.size() + layer.synthesis.size() +
-               layer.deviations.size() + layer.weights.size();
-    bytes += layer.bits.size();
+    const std::size_t maps = layer.prediction.size() + layer.analysis.size() + layer.synthesis.size();
+    bytes += maps * item_size(map_type(layer)) + layer.bits.size() + layer.scales.size();
+    floats += layer.mean.size() + layer.deviations.size() + (layer.entropy == nullptr ? layer.weights.size() : 0);
   }
-  return bytes + numbers * sizeof(float);
+  if (!layers.empty() && layers.front().entropy != nullptr) {
+    const EntropyModel& model = *layers.front().entropy;
+    floats += model.values.size() + model.expected.size();
+    bytes += model.frequencies.size() * sizeof(std::uint16_t);
+  }
+  return bytes + floats * sizeof(float);
 }
 
 std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers,
                                             const std::vector<TransformShape>& shapes) {
-  std::vector<OutputTensor> tensors{
-      held_tensor("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)}, layers.front().books)};
+  const std::shared_ptr<const EntropyModel>& entropy = layers.front().entropy;
+  std::vector<OutputTensor> tensors;
+  if (entropy != nullptr)
+    tensors = entropy_tensors(*entropy);
+  else
+    tensors.push_back(held_tensor("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)}, layers.front().books));
   for (std::size_t n = 0; n < layers.size(); ++n) {
     const TransformLayer& layer = layers[n];
-    const TensorShapes sizes(layer.rows, shapes[n], layer.values(), layer.bits.size());
-    const auto add = [&](const std::string& name, std::vector<std::uint64_t> size, std::vector<float> held) {
-      tensors.push_back(held_tensor(tensor_name(layer.layer, name), std::move(size), std::move(held)));
+    const TensorShapes sizes(layer.rows, shapes[n], layer.values(), layer.coefficients());
+    const auto add = [&](const std::string& name, std::vector<std::uint64_t> size, std::vector<float> held,
+                         DType type = DType::kF32) {
+      tensors.push_back(held_tensor(tensor_name(layer.layer, name), std::move(size), std::move(held), type));
     };
     add("mean", sizes.values, layer.mean);
-    add("analysis", sizes.analysis, layer.analysis);
-    add("synthesis", sizes.synthesis, layer.synthesis);
+    add("analysis", sizes.analysis, layer.analysis, map_type(layer));
+    add("synthesis", sizes.synthesis, layer.synthesis, map_type(layer));
     if (layer.rows == TransformRows::kHead) add("deviations", {layer.values() / 2}, layer.deviations);
     if (!layer.prediction.empty())
-      add("prediction", {layer.values(), layer.prediction.size() / layer.values()}, layer.prediction);
+      add("prediction", {layer.values(), layer.prediction.size() / layer.values()}, layer.prediction, map_type(layer));
+    if (entropy != nullptr) {
+      add("scales", sizes.coefficients, {layer.scales.begin(), layer.scales.end()});
+      continue;
+    }
     add("bits", sizes.coefficients, floats(layer.bits));
     add("weights", sizes.coefficients, layer.weights);
   }
@@ -243,7 +333,12 @@ std::vector<TransformLayer> read_transform_layers(const Json& json, const std::f
                    head_dim = LayerSizes::from_json(model.at("head_dim"));
   const std::filesystem::path file = path.parent_path() / json.at("files").at(0).at("path").get<std::string>();
   const auto archive = open_safetensors(file);
-  const std::vector<float> books = reader_of(*archive, file)("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)});
+  std::shared_ptr<const EntropyModel> entropy;
+  std::vector<float> books;
+  if (config.form == TransformForm::kStorage)
+    entropy = read_entropy(*archive, file);
+  else
+    books = reader_of(*archive, file)("books", {kMaxBits + 1, kTrellisBooks / (kMaxBits + 1)});
   const std::size_t inputs = config.predicts ? inputs_of(*archive, config, file) : 0;
   std::vector<TransformLayer> layers;
   for (std::size_t first = 0; const std::size_t count : config.groups) {
@@ -261,9 +356,12 @@ std::vector<TransformLayer> read_transform_layers(const Json& json, const std::f
                          .books = books,
                          .sinks = config.sinks,
                          .recent = config.recent,
-                         .others = {at + 1, at + static_cast<std::ptrdiff_t>(count)}};
+                         .others = {at + 1, at + static_cast<std::ptrdiff_t>(count)},
+                         .entropy = entropy};
     read_tensors(*archive, file, shape, inputs, layer);
-    check_bits(layer, shape, config.code_bytes[first], file.string() + ": tensor " + tensor_name(layer.layer, "bits"));
+    if (entropy == nullptr)
+      check_bits(layer, shape, config.code_bytes[first],
+                 file.string() + ": tensor " + tensor_name(layer.layer, "bits"));
     layers.push_back(std::move(layer));
     first += count;
   }

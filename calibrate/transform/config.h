@@ -20,9 +20,12 @@ inline constexpr std::size_t kMaxTransformTokens = std::size_t{1} << 30;
 struct TransformConfig {
   std::vector<std::size_t> layers;  // ascending; other layers keep everything
   TransformRows rows = TransformRows::kLayer;
-  std::size_t sinks = 0;                 // number of first tokens kept in full
-  std::size_t recent = 0;                // TransformLayer::recent
-  std::vector<std::size_t> code_bytes;   // bytes of a token's codes; those of a group with its first layer, else 0
+  TransformForm form = TransformForm::kRandomAccess;
+  std::size_t sinks = 0;   // number of first tokens kept in full
+  std::size_t recent = 0;  // TransformLayer::recent
+  /// Bytes of a token's codes; those of a group with its first layer, else 0. The storage form: mean of the
+  /// calibration.
+  std::vector<std::size_t> code_bytes;
   std::vector<double> thresholds;        // TransformLayer::threshold; likewise
   double outliers = 0;                   // TransformLayer::outliers
   std::size_t window = 0, bytes = 0;     // the budget: stored bytes of a document of `window` tokens
@@ -47,7 +50,8 @@ std::size_t shared_bytes(const std::vector<TransformLayer>& layers);
 
 /// Returns the tensors of the file next to the config: `books` and, for each layer, mean, analysis, synthesis, bits and
 /// weights, deviations with TransformRows::kHead, and prediction if rows are predicted. Those of a group have its first
-/// layer's name.
+/// layer's name. The storage form has the tables of its EntropyModel instead of books, scales instead of bits and
+/// weights, and analysis, synthesis and prediction in f16.
 /// @param shapes  [layer], by index in `layers`
 std::vector<OutputTensor> transform_tensors(const std::vector<TransformLayer>& layers,
                                             const std::vector<TransformShape>& shapes);

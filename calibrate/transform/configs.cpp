@@ -29,10 +29,12 @@ class LoadedTransform final : public LoadedConfig {
     return [caches] { return caches->make(); };
   }
   std::string package_obstacle() const override {
-    const auto is_new = [](const TransformLayer& layer) { return !layer.others.empty() || !layer.prediction.empty(); };
-    return std::ranges::any_of(layers_, is_new)
-               ? "found rows of several layers or predicted rows, expected a row of each layer as it is"
-               : "";
+    const auto is_new = [](const TransformLayer& layer) {
+      return !layer.others.empty() || !layer.prediction.empty() || layer.form() == TransformForm::kStorage;
+    };
+    return std::ranges::any_of(layers_, is_new) ? "found rows of several layers, predicted rows or the storage form, "
+                                                  "expected a row of each layer as it is"
+                                                : "";
   }
   std::size_t shared_bytes() const noexcept override { return kvs::shared_bytes(layers_); }
 

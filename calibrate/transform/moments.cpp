@@ -98,6 +98,22 @@ std::vector<std::size_t> spaced(std::size_t first, std::size_t tokens, std::size
   return chosen;
 }
 
+/// Returns true for a document that is not summed.
+bool is_held_out(const TransformGeometry& geometry, std::size_t document) {
+  return geometry.holdout > 0 && document % geometry.holdout == geometry.holdout - 1;
+}
+
+/// Returns the tokens of a document whose rows are kept.
+std::vector<std::size_t> sampled(const TransformGeometry& geometry, std::size_t document, std::size_t tokens) {
+  const std::size_t all = tokens - geometry.sinks, run = std::min(geometry.run, all);
+  std::size_t runs = std::max<std::size_t>(1, TransformMoments::kSamples / run);
+  if (geometry.holdout > 0) runs = is_held_out(geometry, document) ? all / run : 0;
+  std::vector<std::size_t> chosen;
+  for (const std::size_t first : spaced(geometry.sinks, tokens - run + 1, runs))
+    for (std::size_t n = 0; n < run; ++n) chosen.push_back(first + n);
+  return chosen;
+}
+
 std::size_t products_of(const TransformGeometry& geometry, const LayerGroup& group) {
   const std::size_t values = geometry.values(group);
   return values * values;
@@ -143,6 +159,8 @@ void TransformMoments::add(StateSource& source, std::size_t document) {
   for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre, StateKind::kV}) needs.states.insert(kind);
   needs.x = geometry_.inputs > 0;
   Document of_document;
+  of_document.summed = !is_held_out(geometry_, document);
+  of_document.sampled = sampled(geometry_, document, tokens);
   source.visit(document, needs, [&](const DocumentStates& states) {
     const auto at = std::ranges::find(geometry_.layers, states.layer);
     add_layer(source.backend(), states, source.rope(states.layer),
@@ -151,9 +169,10 @@ void TransformMoments::add(StateSource& source, std::size_t document) {
   const std::vector<double>& samples = of_document.samples;
   samples_.insert(samples_.end(), samples.begin(), samples.end());  // visits in turns end in the documents' order
   input_samples_.insert(input_samples_.end(), of_document.input_samples.begin(), of_document.input_samples.end());
+  if (!of_document.sampled.empty()) counts_[2] += 1;
+  if (!of_document.summed) return;
   counts_[0] += static_cast<double>(tokens - geometry_.sinks);
   counts_[1] += static_cast<double>(spaced(geometry_.sinks, tokens, kKeys).size());
-  counts_[2] += 1;
 }
 
 void TransformMoments::add_layer(Backend& device, const DocumentStates& states, const RopeTable& table, std::size_t n,
@@ -178,18 +197,19 @@ void TransformMoments::add_layer(Backend& device, const DocumentStates& states, 
     rows.middleCols(index(head * head_dim), index(head_dim)) = k[head];
     rows.middleCols(index(half + head * head_dim), index(head_dim)) = v[head];
   }
+  for (const std::size_t token : document.sampled)
+    for (std::size_t i = 0; i < values; ++i)
+      document.samples.push_back(static_cast<double>(rows(index(token), index(i))));
+  if (geometry_.inputs > 0 && n == 0) add_inputs(device, states.x, document);
+  if (!document.summed) return;
   const DoubleRows coded = rows.bottomRows(index(tokens - geometry_.sinks)).cast<double>();
   Eigen::Map<Eigen::VectorXd>(&sums_[geometry_.values_before(n)], index(values)) += coded.colwise().sum().transpose();
-  if (geometry_.inputs > 0 && n == 0) add_inputs(device, states.x, document);
   if (geometry_.inputs > 0) {
     const Eigen::Map<const DoubleRows> inputs(document.inputs.data(), coded.rows(), index(geometry_.inputs + 1));
     Eigen::Map<DoubleRows>(input_rows_.data(), inputs.cols(), index(geometry_.values()))
         .middleCols(index(geometry_.values_before(n)), index(values)) += inputs.transpose() * coded;
   }
   add_products(n, {coded.data(), coded.data() + coded.size()}, document);
-  for (const std::size_t token : spaced(geometry_.sinks, tokens, kSamples))
-    for (std::size_t i = 0; i < values; ++i)
-      document.samples.push_back(static_cast<double>(rows(index(token), index(i))));
 
   for (auto* const states_of : {&q, &k})
     for (Rows& head : *states_of)
@@ -217,14 +237,15 @@ void TransformMoments::add_inputs(Backend& backend, const Operand& x, Document& 
     throw Error(ErrorCode::kInternal, "transform", "states without embeddings");
   const std::vector<float> values = download(backend, rows_of_operand(backend, x).view());
   const Eigen::Map<const Rows> all(values.data(), index(x.rows), index(x.columns));
+  for (const std::size_t token : document.sampled)
+    for (Eigen::Index i = 0; i < all.cols(); ++i)
+      document.input_samples.push_back(static_cast<double>(all(index(token), i)));
+  if (!document.summed) return;
   const Eigen::Index coded = index(x.rows - geometry_.sinks);
   DoubleRows inputs = DoubleRows::Ones(coded, all.cols() + 1);
   inputs.leftCols(all.cols()) = all.bottomRows(coded).cast<double>();
   document.inputs.assign(inputs.data(), inputs.data() + inputs.size());
   Eigen::Map<DoubleRows>(input_products_.data(), inputs.cols(), inputs.cols()) += inputs.transpose() * inputs;
-  for (const std::size_t token : spaced(geometry_.sinks, x.rows, kSamples))
-    for (Eigen::Index i = 0; i < all.cols(); ++i)
-      document.input_samples.push_back(static_cast<double>(all(index(token), i)));
 }
 
 /// Adds Σ x xᵀ of a group, when its last layer is there. @param rows  [token, value] of the layer at index `n`
@@ -284,8 +305,8 @@ std::vector<double> TransformMoments::value_costs(std::size_t n) const {
 }
 
 std::vector<float> TransformMoments::samples(const LayerGroup& layers) const {
-  const std::size_t of_document = samples_.size() / static_cast<std::size_t>(counts_[2]),
-                    tokens = of_document / geometry_.values(), values = geometry_.heads[layers.first].values();
+  const std::size_t tokens = samples_of_document(), of_document = tokens * geometry_.values(),
+                    values = geometry_.heads[layers.first].values();
   std::vector<float> rows;
   rows.reserve(static_cast<std::size_t>(counts_[2]) * tokens * geometry_.values(layers));
   for (std::size_t at = tokens * geometry_.values_before(layers.first); at < samples_.size(); at += of_document)

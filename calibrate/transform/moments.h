@@ -34,6 +34,9 @@ struct TransformGeometry {
   std::size_t recent = 0;               // TransformLayer::recent
   std::vector<LayerGroup> groups = {};  // of layers with equal heads, in order
   std::size_t inputs = 0;               // channels of the embeddings that rows are predicted from; 0: they are not
+  std::size_t run = 1;                  // the rows that TransformMoments keeps are runs of so many tokens
+  /// Above 0: each so-many-th document is not summed; all its rows are kept, and none of the others.
+  std::size_t holdout = 0;
 
   /// Returns the values of a token in all layers.
   std::size_t values() const noexcept { return values_before(heads.size()); }
@@ -58,7 +61,8 @@ std::vector<LayerGroup> single_layers(std::size_t layers);
 /// state is in vectors of doubles, so that a checkpoint can keep it.
 class TransformMoments {
  public:
-  /// Number of keys of a document in the sums of the keys' costs, evenly spaced, and number of its rows that are kept.
+  /// Number of keys of a document in the sums of the keys' costs, evenly spaced, and of its rows that are kept, or one
+  /// run if that is longer.
   static constexpr std::size_t kKeys = 32, kSamples = 32;
 
   /// @param geometry  without groups: each layer is one
@@ -83,8 +87,12 @@ class TransformMoments {
   /// Returns the costs of unit errors per token: [kv_head, head_dim, head_dim].
   std::vector<double> key_costs(std::size_t n) const;
   std::vector<double> value_costs(std::size_t n) const;
-  /// Returns rows of the text in neighbouring layers, [token, value].
+  /// Returns rows of the text in neighbouring layers, [token, value]: at least kSamples of each document, in evenly
+  /// spaced runs, or those of the held-out documents.
   std::vector<float> samples(const LayerGroup& layers) const;
+  std::size_t samples_of_document() const noexcept {
+    return samples_.size() / static_cast<std::size_t>(counts_[2]) / geometry_.values();
+  }
   /// Returns the embeddings of these rows' tokens, [token, channel].
   const std::vector<double>& input_samples() const noexcept { return input_samples_; }
 
@@ -113,6 +121,8 @@ class TransformMoments {
     std::vector<std::vector<double>> rows = {};  // [layer of the current group][token, value]
     std::vector<double> inputs = {};             // [token, channel, then 1], without sinks
     std::vector<double> input_samples = {};
+    bool summed = true;                     // false: held out
+    std::vector<std::size_t> sampled = {};  // tokens whose rows are kept
   };
   void add_inputs(Backend& backend, const Operand& x, Document& document);
   void add_layer(Backend& backend, const DocumentStates& states, const RopeTable& table, std::size_t n,
@@ -127,7 +137,7 @@ class TransformMoments {
   std::vector<double> sums_, outers_;  // [layer, value], [group, value, value]
   std::vector<double> keys_;           // [layer, query_head, head_dim, head_dim]
   std::vector<double> weights_;        // [layer, query_head]: Σ_j Σ_i p_ij²
-  std::vector<double> counts_;         // tokens, keys, documents
+  std::vector<double> counts_;         // tokens, keys, documents with samples
   std::vector<double> samples_;        // [document, layer, token, value]
   std::vector<double> input_products_, input_rows_, input_samples_;
 };

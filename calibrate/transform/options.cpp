@@ -27,6 +27,19 @@ TransformRows rows_of(const Options& options) {
   return static_cast<TransformRows>(name - kTransformRowNames.begin());
 }
 
+/// Returns --form. @throws Error kUsage for storage with rows by head or with outliers
+TransformForm form_of(const Options& options) {
+  const auto name = std::ranges::find(kTransformFormNames, options.choice("form", kTransformFormNames));
+  const auto form = static_cast<TransformForm>(name - kTransformFormNames.begin());
+  if (form == TransformForm::kRandomAccess) return form;
+  if (rows_of(options) == TransformRows::kHead)
+    throw Error(ErrorCode::kUsage, "--form", "found storage, expected random-access with --rows head");
+  if (options.has("outliers") && options.real("outliers", 0, kMaxOutliers) > 0)
+    throw Error(ErrorCode::kUsage, "--outliers",
+                "cannot be combined with --form storage, whose step bounds every error");
+  return form;
+}
+
 /// Returns --layers-per-group. @throws Error kUsage with rows by head
 std::size_t layers_per_group(const Options& options) {
   constexpr std::int64_t kMost = 1 << 16;
@@ -47,15 +60,17 @@ bool predicts(const Options& options) {
 }
 
 /// Returns --recent, or its default for documents of `tokens` tokens. Layers that share a row are coded after the last
-/// of them, so tokens have to wait.
+/// of them, and the storage form codes blocks, so tokens have to wait.
 std::size_t recent_tokens(const Options& options, std::size_t tokens) {
-  const std::size_t least = layers_per_group(options) > 1 || predicts(options) ? 1 : 0;
+  const bool waits = layers_per_group(options) > 1 || predicts(options) || form_of(options) == TransformForm::kStorage;
+  const std::size_t least = waits ? 1 : 0;
   if (!options.has("recent")) return std::max(least, transform_recent(tokens));
   return options.count("recent", least, std::max(least, tokens / 4));
 }
 
 double outliers_of(const Options& options) {
   const TransformRows rows = rows_of(options);
+  if (form_of(options) == TransformForm::kStorage) return 0;
   if (!options.has("outliers")) return transform_outliers(rows);
   return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : kMaxOutliers);
 }
@@ -109,9 +124,13 @@ void add_transform_options(OptionTable& table) {
              "embedding: code what a linear map of the token's embedding leaves of its row: smaller at the same "
              "quality, with a map of d_model numbers for each value of a token",
              "none")
+      .value("form", "random-access|storage",
+             "random-access: every token decodes alone; storage: blocks of --recent tokens, entropy-coded: smaller at "
+             "the same quality, in bytes that depend on the text; the budget is for the calibration's text",
+             "random-access")
       .value("outliers", "x",
              "maximum share of the other tokens that are not coded: those with the largest errors (default: 0.005; "
-             "with --rows head: none)")
+             "with --rows head or --form storage: none)")
       .from(0, kMaxOutliers)
       .value("reuse-sensitivities", "FILE",
              "a transform config of the model whose sensitivities to errors are used (default: measure them by coding "
@@ -127,11 +146,17 @@ void check_transform_options(const Options& options) {
   (void)outliers_of(options);
 }
 
-TransformGeometry planned_geometry(const Options& options, const ModelConfig& model, std::size_t tokens) {
+TransformGeometry planned_geometry(const Options& options, const ModelConfig& model, std::size_t tokens,
+                                   std::size_t documents) {
   const std::size_t length = std::min(tokens, document_length(options, tokens));
   refuse_obstacle(kTransformMethod.obstacle(model), "kvcalibrate transform", model);
   TransformGeometry geometry =
       transform_geometry(model, sinks_of(options, tokens), recent_tokens(options, length), layers_per_group(options));
+  if (form_of(options) == TransformForm::kStorage) {
+    constexpr std::size_t kHoldout = 8;  // the bytes of text that the basis has seen are too few
+    geometry.run = geometry.recent;
+    geometry.holdout = documents >= kHoldout ? kHoldout : 0;
+  }
   if (!predicts(options)) return geometry;
   if (geometry.layers.front() != 0)
     throw Error(ErrorCode::kUnsupported, model.name,
@@ -147,6 +172,7 @@ TransformPlan transform_plan(const Options& options, const ModelSource& model, c
                      .tokens = length,
                      .outliers = outliers_of(options),
                      .rows = rows_of(options),
+                     .form = form_of(options),
                      .scales = scales_of(options, model)};
   if (const std::size_t least = min_transform_bytes(model.config(), geometry, plan); plan.bytes < least)
     throw Error(ErrorCode::kUsage, "--budget",

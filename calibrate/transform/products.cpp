@@ -53,7 +53,9 @@ TransformProducts::TransformProducts(CodingOps& ops, const TransformLayer& layer
       recent(layer.recent),
       threshold(layer.threshold),
       outliers(layer.outliers),
-      weights(layer.weights) {
+      weights(layer.weights),
+      scales(layer.scales),
+      entropy(layer.entropy) {
   if (rows == TransformRows::kLayer)
     make_of_layer(ops, layer);
   else
@@ -61,7 +63,7 @@ TransformProducts::TransformProducts(CodingOps& ops, const TransformLayer& layer
 }
 
 void TransformProducts::make_of_layer(CodingOps& ops, const TransformLayer& layer) {
-  const std::size_t values = layer.values(), coefficients = layer.bits.size(), head_dim = shape.head_dim,
+  const std::size_t values = layer.values(), coefficients = layer.coefficients(), head_dim = shape.head_dim,
                     of_layer = values / layer.layers();
   const std::vector<float> bias = analysed_mean(layer.analysis, layer.mean);
   for (std::size_t first = 0; first < values; first += head_dim)
@@ -72,12 +74,12 @@ void TransformProducts::make_of_layer(CodingOps& ops, const TransformLayer& laye
     synthesis.push_back(ops.make_weight(
         {of_layer, coefficients, columns_of(all.subspan(first * coefficients, of_layer * coefficients), coefficients),
          mean.subspan(first, of_layer), true}));
-  types.k = trellis_store(layer.books, trellis_coefficients(layer.bits, layer.weights));
+  if (entropy == nullptr) types.k = trellis_store(layer.books, trellis_coefficients(layer.bits, layer.weights));
   if (!layer.prediction.empty()) make_predictions(ops, layer);
 }
 
 void TransformProducts::make_predictions(CodingOps& ops, const TransformLayer& layer) {
-  const std::size_t values = layer.values(), coefficients = layer.bits.size(), of_layer = values / layer.layers(),
+  const std::size_t values = layer.values(), coefficients = layer.coefficients(), of_layer = values / layer.layers(),
                     channels = layer.prediction.size() / values;
   const std::span<const float> map = layer.prediction;
   for (std::size_t first = 0; first < values; first += of_layer)
@@ -86,9 +88,11 @@ void TransformProducts::make_predictions(CodingOps& ops, const TransformLayer& l
                          std::span<const float>(), true}));
   std::vector<float> taken(coefficients * channels);  // −A · map
   for (std::size_t row = 0; row < coefficients; ++row)
-    for (std::size_t value = 0; value < values; ++value)
+    for (std::size_t value = 0; value < values; ++value) {
+      const float factor = layer.analysis[row * values + value];
       for (std::size_t channel = 0; channel < channels; ++channel)
-        taken[row * channels + channel] -= layer.analysis[row * values + value] * map[value * channels + channel];
+        taken[row * channels + channel] -= factor * map[value * channels + channel];
+    }
   predicted_rows =
       ops.make_weight({coefficients, channels, columns_of(taken, channels), std::span<const float>(), true});
 }

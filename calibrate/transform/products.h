@@ -21,7 +21,9 @@ class TransformProducts {
   TransformRows rows;
   std::size_t sinks, recent;
   double threshold, outliers;
-  std::vector<float> weights;  // [coefficient]
+  std::vector<float> weights;                   // [coefficient]
+  std::vector<std::uint8_t> scales;             // the storage form: TransformLayer::scales
+  std::shared_ptr<const EntropyModel> entropy;  // null unless in the storage form
   /// kLayer: `k` holds rows of all coefficients. kHead: rows of keys before RoPE, and of the values' coefficients.
   KvTypes types;
   /// In f32. kLayer: of each layer of each head's keys, then of each head's values, [coefficient, channel]; one

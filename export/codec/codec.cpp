@@ -164,6 +164,9 @@ kvs_codec open_config(const fs::path& path, const kvs_codec_options& options) {
   if (config.at("parameters").contains("predict"))
     throw Error(ErrorCode::kUnsupported, where + ": /parameters/predict",
                 "found rows that are predicted from embeddings (--predict), expected rows without a prediction");
+  if (config.at("parameters").contains("form"))
+    throw Error(ErrorCode::kUnsupported, where + ": /parameters/form",
+                "found the storage form (--form storage), expected random access");
   for (const kvs::TransformLayer& layer : kvs::read_transform_layers(config, path))
     codec.layers.try_emplace(static_cast<std::uint32_t>(layer.layer), ops, layer,
                              kvs::TransformShape{model.kv_heads.of(layer.layer), model.head_dim.of(layer.layer)},

@@ -8,6 +8,7 @@
 
 #include "calibrate/config/config.h"
 #include "calibrate/transform/config.h"
+#include "calibrate/transform/entropy_model.h"
 #include "core/error.h"
 #include "io/digest.h"
 #include "io/file.h"
@@ -24,16 +25,21 @@ constexpr TransformShape kShape{.kv_heads = 2, .head_dim = 4};
 constexpr float kPlace = 12345;
 constexpr std::size_t kValues = 2 * kShape.kv_heads * kShape.head_dim;
 
-class TransformTensors : public ::testing::TestWithParam<TransformRows> {
+struct CodedAs {
+  TransformRows rows;
+  TransformForm form;
+};
+
+class TransformTensors : public ::testing::TestWithParam<CodedAs> {
  protected:
   using Change = std::function<void(std::vector<test::NamedTensor>&)>;
 
   static TransformLayer layer() {
-    const bool heads = GetParam() == TransformRows::kHead;
+    const bool heads = GetParam().rows == TransformRows::kHead;
     const std::vector<float> product(heads ? kShape.kv_heads * kShape.head_dim * kShape.head_dim : kValues * kValues,
                                      0.5F);
     TransformLayer layer{.layer = 1,
-                         .rows = GetParam(),
+                         .rows = GetParam().rows,
                          .mean = std::vector<float>(kValues, 0.5F),
                          .analysis = product,
                          .synthesis = product,
@@ -42,6 +48,11 @@ class TransformTensors : public ::testing::TestWithParam<TransformRows> {
                          .threshold = 1,
                          .books = std::vector<float>(kTrellisBooks, 0.25F)};
     if (heads) layer.deviations.assign(kValues / 2, 2);
+    if (GetParam().form == TransformForm::kRandomAccess) return layer;
+    layer.bits.clear();
+    layer.books.clear();
+    layer.scales.assign(kValues, 9);
+    layer.entropy = std::make_shared<const EntropyModel>(laplacian_model());
     return layer;
   }
   /// Written and read again.
@@ -59,7 +70,9 @@ class TransformTensors : public ::testing::TestWithParam<TransformRows> {
     if (const std::size_t at = bytes.rfind(place); at != std::string::npos) bytes.replace(at, sizeof(float), value);
     folder_.write("t.safetensors", bytes);
     TransformConfig config{.layers = {1},
-                           .rows = GetParam(),
+                           .rows = GetParam().rows,
+                           .form = GetParam().form,
+                           .recent = 4,
                            .code_bytes = {code_bytes(layer(), kShape)},
                            .thresholds = {1},
                            .window = 16,
@@ -116,6 +129,13 @@ TEST_P(TransformTensors, ComeBackAsTheyWere) {
   EXPECT_EQ(found.books, expected.books);
   EXPECT_EQ(found.deviations, expected.deviations);
   EXPECT_EQ(found.threshold, expected.threshold);
+  EXPECT_EQ(found.form(), expected.form());
+  EXPECT_EQ(found.scales, expected.scales);
+  EXPECT_EQ(found.coefficients(), expected.coefficients());
+  if (found.entropy == nullptr) return;
+  EXPECT_EQ(found.entropy->frequencies, expected.entropy->frequencies);
+  EXPECT_EQ(found.entropy->expected, expected.entropy->expected);
+  EXPECT_EQ(found.entropy->values, expected.entropy->values);
 }
 
 TEST_P(TransformTensors, AreReadByEngines) {
@@ -123,7 +143,7 @@ TEST_P(TransformTensors, AreReadByEngines) {
   const auto config = kvspectrum::Config::read(folder_.write("again.json", test::read_all(folder_.path() / "t.json")));
   EXPECT_EQ(config.method(), "transform");
   EXPECT_EQ(config.layers(), std::vector<std::size_t>{1});
-  EXPECT_EQ(config.word("rows", 1), GetParam() == TransformRows::kHead ? "head" : "layer");
+  EXPECT_EQ(config.word("rows", 1), GetParam().rows == TransformRows::kHead ? "head" : "layer");
   EXPECT_EQ(config.count("code_bytes", 1), code_bytes(layer(), kShape));
   EXPECT_EQ(config.real("thresholds", 1), 1);
   EXPECT_EQ(config.files().size(), 1U);
@@ -162,13 +182,32 @@ TEST_P(TransformTensors, HoldFiniteNumbers) {
       EXPECT_THAT(with(name, bad), HasSubstr("tensor " + name + ": found ")) << bad;
 }
 
+TEST_P(TransformTensors, HoldWhatATableOfLevelsCanBe) {
+  if (GetParam().form == TransformForm::kRandomAccess) return;
+  for (const float bad : {-1.0F, 36.0F, 2.5F})
+    EXPECT_THAT(with("layers.1.scales", bad), HasSubstr("layers.1.scales: found ")) << bad;
+  for (const float bad : {0.0F, 2.0F, 5000.0F, 1.5F})
+    EXPECT_THAT(with("frequencies", bad), HasSubstr("tensor frequencies: found ")) << bad;
+  for (const float bad : {-1.0F, 0.5F, 1e9F})
+    EXPECT_THAT(with("expected", bad), HasSubstr("tensor expected: found ")) << bad;
+  for (const float bad : {-1.0F, 1e9F}) EXPECT_THAT(with("values", bad), HasSubstr("tensor values: found ")) << bad;
+  const auto refused = [&](const std::function<void(TransformConfig&)>& setting) {
+    return complaint([](auto&) {}, setting);
+  };
+  EXPECT_THAT(refused([](TransformConfig& config) { config.recent = 0; }), HasSubstr("/parameters/form"));
+  EXPECT_THAT(refused([](TransformConfig& config) { config.outliers = 0.1; }), HasSubstr("/parameters/form"));
+  EXPECT_THAT(refused([](TransformConfig& config) { config.rows = TransformRows::kHead; }),
+              HasSubstr("/parameters/form"));
+}
+
 TEST_P(TransformTensors, HoldWhatABitACostAndADeviationCanBe) {
+  if (GetParam().form == TransformForm::kStorage) return;
   for (const float bad : {-1.0F, 9.0F, 2.5F})
     EXPECT_THAT(with("layers.1.bits", bad), HasSubstr("layers.1.bits: found ")) << bad;
   EXPECT_THAT(with("layers.1.bits", 4), HasSubstr("layers.1.bits: found "));  // another sum
   for (const float bad : {-0.5F, 1.5F})
     EXPECT_THAT(with("layers.1.weights", bad), HasSubstr("expected numbers from 0 to 1")) << bad;
-  if (GetParam() != TransformRows::kHead) return;
+  if (GetParam().rows != TransformRows::kHead) return;
   for (const float bad : {0.0F, -2.0F})
     EXPECT_THAT(with("layers.1.deviations", bad), HasSubstr("expected numbers above 0")) << bad;
 }
@@ -182,7 +221,10 @@ TEST_P(TransformTensors, CountTokensThatADocumentCanHave) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rows, TransformTensors, ::testing::Values(TransformRows::kLayer, TransformRows::kHead));
+INSTANTIATE_TEST_SUITE_P(Rows, TransformTensors,
+                         ::testing::Values(CodedAs{TransformRows::kLayer, TransformForm::kRandomAccess},
+                                           CodedAs{TransformRows::kHead, TransformForm::kRandomAccess},
+                                           CodedAs{TransformRows::kLayer, TransformForm::kStorage}));
 
 }  // namespace
 }  // namespace kvs

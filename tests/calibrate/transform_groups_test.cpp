@@ -10,6 +10,7 @@
 #include "calibrate/transform/basis.h"
 #include "calibrate/transform/cache.h"
 #include "calibrate/transform/calibration.h"
+#include "calibrate/transform/entropy_model.h"
 #include "core/error.h"
 #include "tests/analyzers/memory_source.h"
 #include "tests/calibrate/layer_harness.h"
@@ -40,6 +41,16 @@ TransformLayer reversing_group(float threshold, double outliers) {
     layer.synthesis[n * kAll + kAll - 1 - n] = 0.5F;
   }
   for (float& entry : layer.books) entry *= 3;
+  return layer;
+}
+
+/// The same two layers in the storage form, with half a step for a value of 1.
+TransformLayer stored_group() {
+  TransformLayer layer = reversing_group(0, 0);
+  layer.bits.clear();
+  layer.books.clear();
+  layer.scales.assign(layer.weights.size(), 8);
+  layer.entropy = std::make_shared<const EntropyModel>(laplacian_model());
   return layer;
 }
 
@@ -89,6 +100,36 @@ TEST_F(TransformGroups, HoldTheSameAtOnceAndTokenByToken) {
         EXPECT_EQ(read, feed(groups, layer, kGroupTokens - 1, 1, window, 0.7F));
       }
     }
+}
+
+TEST_F(TransformGroups, HoldTheSameBlocksAtOnceAndTokenByToken) {
+  for (const std::size_t window : {0, 12}) {
+    Caches whole = caches(stored_group()), single = caches(stored_group());
+    feed_all(whole, kGroupTokens, window);
+    feed_all(single, 1, window);
+    EXPECT_EQ(stored(whole), stored(single));
+    for (std::size_t layer = 0; layer < kGroupLayers; ++layer)
+      EXPECT_EQ(feed(whole, layer, kGroupTokens - 1, 1, window, 0.7F),
+                feed(single, layer, kGroupTokens - 1, 1, window, 0.7F));
+  }
+}
+
+/// Random values are within 1 of 0.5, so errors are those of quantisers with a spacing of two steps: 4 / 2 units.
+TEST_F(TransformGroups, InTheStorageFormAreReadWithinAStep) {
+  Caches fine = caches(stored_group());
+  feed_all(fine, kGroupTokens, 0);
+  for (std::size_t layer = 0; layer < kGroupLayers; ++layer) {
+    const auto plain = make_full_cache();
+    test::LayerHarness exactly(*plain, kGroupHeads, kGroupWidth, 0, 0.3F);
+    (void)exactly.feed(k_[layer], v_[layer], kGroupTokens, 0, 0, kGroupTokens - 1);
+    const std::vector<float> expected = exactly.feed(k_[layer], v_[layer], kGroupTokens, kGroupTokens - 1, 0.7F, 1),
+                             found = feed(fine, layer, kGroupTokens - 1, 1, 0, 0.7F);
+    ASSERT_EQ(found.size(), expected.size());
+    double error = 0;
+    for (std::size_t n = 0; n < found.size(); ++n) error = std::max(error, std::abs(1.0 * found[n] - expected[n]));
+    EXPECT_LT(error, 1);
+    EXPECT_GT(error, 1e-4);
+  }
 }
 
 TEST_F(TransformGroups, TakeSoManyTokensThatAllLayersAreCodedTogether) {

@@ -112,6 +112,32 @@ TEST_F(TransformProgram, LayersThatShareARowKeepTheBudget) {
   }
 }
 
+TEST_F(TransformProgram, StoresBlocksWithFewerBytesAtTheSameLoss) {
+  ASSERT_EQ(transform("a.json", {"--budget", "40%"}).status, 0);
+  const double kl = evaluated({"--config", folder_ / "a.json"}).at("kl").get<double>();
+  const Outcome made = transform("s.json", {"--budget", "40%", "--form", "storage"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  expect_valid("s.json");
+  EXPECT_EQ(config("s.json").at("parameters").at("form"), "storage");
+  const Json budget = config("s.json").at("calibration").at("budget");
+  const Json report = evaluated({"--config", folder_ / "s.json"});
+  const double bytes = report.at("bytes_per_token").get<double>() * budget.at("window").get<double>();
+  EXPECT_NEAR(bytes, budget.at("bytes").get<double>(), 0.1 * budget.at("bytes").get<double>());
+  EXPECT_LT(report.at("kl").get<double>(), kl);
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+           {"--form", "storage", "--rows", "head"}, {"--outliers", "0.1", "--form", "storage"}}) {
+    std::vector<std::string> options{"--budget", "40%"};
+    options.insert(options.end(), wrong.begin(), wrong.end());
+    const Outcome refused = transform("x.json", options);
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, HasSubstr(wrong.front() + ": "));
+  }
+}
+
+TEST_F(TransformProgram, KilledAndResumedInTheStorageFormIsIdentical) {
+  expect_resumed_is_identical("transform", {"--budget", "40%", "--form", "storage", "--layers-per-group", "2"});
+}
+
 TEST_F(TransformProgram, KilledAndResumedIsIdentical) {
   expect_resumed_is_identical("transform", {"--budget", "30%", "--recent", "2"});
 }

@@ -45,7 +45,7 @@ void run_transform(const Options& options) {
   run.read_texts();
   add_decompositions(run.identity());
   if (run.is_finished()) return;
-  const TransformGeometry geometry = planned_geometry(options, run.config(), run.tokens());
+  const TransformGeometry geometry = planned_geometry(options, run.config(), run.tokens(), run.documents().size());
   TransformPlan plan = transform_plan(options, run.model(), geometry, run.tokens());
   TransformMoments moments = transform_moments(run.model(), geometry);
   run.load();

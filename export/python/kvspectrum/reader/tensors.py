@@ -119,6 +119,8 @@ def _check_transform(document, tensors):
     if "predict" in parameters:
         raise ConfigError(f"{tensors.path}: found rows that are predicted from embeddings (--predict), expected rows "
                           "without a prediction")
+    if "form" in parameters:
+        raise ConfigError(f"{tensors.path}: found the storage form (--form storage), expected random access")
     by_head = parameters["rows"] == "head"
     tensors.values("books", _BOOKS)
     for n, layer in enumerate(parameters["layers"]):
