@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "calibrate/compare/choices.h"
+#include "core/error.h"
 #include "eval/cache_quality.h"
+#include "results/comparison_words.h"
 
 namespace kvs::inline compare {
 namespace {
@@ -17,6 +19,13 @@ using Indices = std::vector<std::size_t>;
 
 const ScoredLoss& loss_of(const ComparisonResult& comparison, std::size_t n) {
   return *comparison.configurations[n].loss;
+}
+
+/// Returns the smallest share of the full cache's bytes that the configuration takes; 1 if it is unknown.
+double smallest_share(const Configuration& one) {
+  if (one.needs > 0) return one.needs;
+  if (!one.error.empty()) return 1;
+  return one.share > 0 ? one.share : one.budget;
 }
 
 /// Returns the configurations that were scored on the most documents or stopped as clearly dominated: by bytes, of
@@ -90,13 +99,13 @@ class Recommender {
       if (is_smaller != smaller) continue;
       if (!nearest || smaller) nearest = n;
     }
-    if (!nearest || (smaller && is_unsafe(loss_of(comparison_, *nearest)))) return std::nullopt;
+    if (!nearest || (smaller && loss_of(comparison_, *nearest).is_unsafe())) return std::nullopt;
     return cache(*nearest);
   }
   std::vector<Recommendation::Cache> unsafe(std::optional<std::size_t> chosen) const {
     std::vector<Recommendation::Cache> caches;
     for (auto n = by_bytes_.rbegin(); n != by_bytes_.rend() && caches.size() < kShownUnsafe; ++n)
-      if (*n != chosen && is_unsafe(loss_of(comparison_, *n))) caches.push_back(cache(*n));
+      if (*n != chosen && loss_of(comparison_, *n).is_unsafe()) caches.push_back(cache(*n));
     return caches;
   }
 
@@ -108,6 +117,20 @@ class Recommender {
 };
 
 }  // namespace
+
+void require_reachable(std::span<const Configuration> configurations, const std::string& budget, double share) {
+  if (std::ranges::any_of(configurations, [&](const Configuration& one) {
+        return one.error.empty() && is_within(smallest_share(one), share);
+      }))
+    return;
+  const auto nearest = std::ranges::min_element(configurations, {}, smallest_share);
+  std::string which;
+  if (nearest != configurations.end())
+    which = "; " + (nearest->error.empty() || nearest->needs > 0
+                        ? "the nearest is " + nearest->label + text_of(" with %.3g %%", 100 * smallest_share(*nearest))
+                        : nearest->error);
+  throw Error(ErrorCode::kUsage, "--budget", "found " + budget + ", which no cache of the engine reaches" + which);
+}
 
 Recommendation recommend(const ComparisonResult& comparison, const RecommendationGoal& goal, const ModelConfig& model,
                          std::optional<std::size_t>& chosen) {
@@ -139,7 +162,7 @@ Recommendation recommend(const ComparisonResult& comparison, const Recommendatio
   one.refusal = refusal_of(comparison);
   const Indices& found = recommender.by_bytes();
   const auto least = std::ranges::min_element(found, {}, [&](std::size_t n) { return loss_of(comparison, n).kl; });
-  if (least != found.end() && !is_unsafe(loss_of(comparison, *least))) one.safer = recommender.cache(*least);
+  if (least != found.end() && !loss_of(comparison, *least).is_unsafe()) one.safer = recommender.cache(*least);
   return one;
 }
 

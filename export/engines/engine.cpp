@@ -148,7 +148,7 @@ OfferedTypes offered_types(const Engine& engine, const ModelConfig& model, const
     settings.update(settings_of(engine));
     settings.update(fixed);
     const std::string obstacle = settings_obstacle(engine, settings, model);
-    if (reason.empty()) reason = obstacle;
+    if (reason.empty() && !plain) reason = obstacle;  // an engine may lack f16 and yet have types of its own
     if (!obstacle.empty()) continue;
     coded = coded || !plain;
     offered.settings.push_back(std::move(settings));

@@ -28,7 +28,6 @@ struct EngineCache {
   struct Types {
     std::string k, v;
     bool operator==(const Types&) const = default;
-    bool is_plain() const { return k == "none" && v == "none"; }
   };
   /// Returns [layer with a KV cache]. The method must be the full cache.
   std::vector<Types> types() const;

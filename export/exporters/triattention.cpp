@@ -83,7 +83,9 @@ std::string triattention_statistics_obstacle(const ModelConfig& model) {
 Json write_triattention(const ExportJob& job) {
   const ModelConfig& model = job.model.config();
   const std::vector<QueryStatistics> layers = read_statistics(job.config, job.config_path);
-  FloatTorchFile file(3 * model.layers() * model.query_heads() * model.chunks());
+  std::size_t numbers = 0;
+  for (const QueryStatistics& one : layers) numbers += 3 * one.query_heads * one.chunks;
+  FloatTorchFile file(numbers);
   Pickle& pickle = file.pickle();
   pickle.empty_dict().mark().string("metadata");
   add_metadata(pickle, layers, job.config.at("calibration").at("documents").get<std::uint64_t>(), model);

@@ -36,10 +36,10 @@ void expect_digest(const fs::path& file, const std::string& expected, const std:
 std::size_t layer_of(const StoredTensor& tensor, const fs::path& file) {
   constexpr std::string_view kLayers = "layers.";
   const std::size_t at = tensor.name.find(kLayers);
+  const std::string_view number =
+      at == std::string::npos ? std::string_view() : std::string_view(tensor.name).substr(at + kLayers.size());
   std::size_t layer = 0;
-  const char* const first = tensor.name.data() + at + kLayers.size();
-  if (at == std::string::npos ||
-      std::from_chars(first, tensor.name.data() + tensor.name.size(), layer).ec != std::errc())
+  if (std::from_chars(number.data(), number.data() + number.size(), layer).ec != std::errc())
     throw Error(ErrorCode::kInput, file.string() + ": " + printable(tensor.name, 120), "expected a layer in the name");
   return layer;
 }

@@ -157,6 +157,18 @@ JsonCursor replayed(const Journal& journal, std::size_t n, std::size_t documents
   return record;
 }
 
+/// Checks that a record has the numbers that the plan asks for. @param tokens  of the document
+void check_document(const JsonCursor& record, const Evaluation& document, const EvaluationPlan& plan,
+                    std::size_t tokens) {
+  const std::size_t scored = document.sum.scored;
+  if (scored >= tokens) record.at("scored").fail("fewer than the document's " + std::to_string(tokens) + " tokens");
+  if (!document.full) return;
+  if (document.full->divergence.tokens != scored) record.at("full").at("tokens").fail(std::to_string(scored));
+  if (plan.parts == 0) return;
+  const std::size_t parts = std::min(plan.parts, scored);
+  if (record.at("parts").array_size() != parts) record.at("parts").fail(std::to_string(parts) + " parts");
+}
+
 }  // namespace
 
 Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents, const EvaluationPlan& plan,
@@ -165,7 +177,9 @@ Evaluation evaluate(Decoder& decoder, std::span<const std::vector<std::int32_t>>
   if (ranks == nullptr) ranks = alone.get();
   Evaluation result;
   const auto add = [&](std::size_t document, const JsonCursor& record) {
-    result += evaluation_from(record);
+    const Evaluation found = evaluation_from(record);
+    check_document(record, found, plan, documents[document].size());
+    result += found;
     if (done) done(document + 1);
   };
   const auto first = ranks->broadcast(Json(journal == nullptr ? 0 : journal->records().size())).get<std::size_t>();

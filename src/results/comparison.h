@@ -85,6 +85,8 @@ struct ScoredLoss {
   Ratio ratio = {};
   std::optional<DivergenceTail> tail = {};  // absent in files of older versions
 
+  /// Returns true for a cache that is not to be used.
+  bool is_unsafe() const noexcept { return kl > kUnsafeKl || top1 < kUnsafeTop1; }
   static void fields(auto& loss, auto&& field) {
     field("bytes_ratio", loss.bytes_ratio)("tokens_scored", loss.tokens_scored)("ppl", loss.ppl)(
         "nll_mean", loss.nll_mean)("kl", loss.kl)("top1", loss.top1)("ratio", loss.ratio);

@@ -75,9 +75,10 @@ std::string labels_text(const std::string& prefix, const std::vector<std::string
 
 /// Returns a warning if the tokens are too few to know that the cache is safe.
 std::string doubt_text(const Recommendation::Cache& cache) {
-  const auto& tail = cache.loss.tail;
-  if (!tail || tail->top1_interval.first >= kUnsafeTop1 || is_unsafe(cache.loss)) return "";
-  return "  " + std::to_string(cache.loss.tokens_scored) + " tokens are few: the interval of equal first choices " +
+  const ScoredLoss& loss = cache.loss;
+  const auto& tail = loss.tail;
+  if (!tail || tail->top1_interval.first >= kUnsafeTop1 || loss.is_unsafe()) return "";
+  return "  " + std::to_string(loss.tokens_scored) + " tokens are few: the interval of equal first choices " +
          "includes shares below " + percent(kUnsafeTop1) + "; longer texts narrow it\n";
 }
 
@@ -97,7 +98,7 @@ std::string stay_text(const Recommendation& one) {
 /// Returns why the recommended cache is not to be used, if it is not: the limits allow no other.
 std::string unsafe_text(const Recommendation& one) {
   const ScoredLoss& loss = one.chosen->loss;
-  if (!is_unsafe(loss)) return "";
+  if (!loss.is_unsafe()) return "";
   std::vector<std::string> reasons;
   if (loss.kl > kUnsafeKl) reasons.push_back("a KL divergence above " + text_of("%.3g", kUnsafeKl) + " nats a token");
   if (loss.top1 < kUnsafeTop1) reasons.push_back("less than " + percent(kUnsafeTop1) + " equal first choices");
@@ -126,8 +127,6 @@ std::string row_text(const std::string& role, const Recommendation::Cache& cache
 }
 
 }  // namespace
-
-bool is_unsafe(const ScoredLoss& loss) { return loss.kl > kUnsafeKl || loss.top1 < kUnsafeTop1; }
 
 std::string to_text(const Recommendation& one) {
   std::string text = one.head.model.name + " in " + one.engine + " (" + one.engine_version + ")\n" + chosen_text(one);

@@ -59,8 +59,6 @@ struct Recommendation {
   }
 };
 
-/// Returns true if the cache changes too much to be used.
-bool is_unsafe(const ScoredLoss& loss);
 /// Returns a screen: the setting and what it costs in words, then the table of the caches around it.
 std::string to_text(const Recommendation& recommendation);
 

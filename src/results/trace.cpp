@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <iomanip>
 #include <sstream>
+#include <utility>
 
 #include "draw/numbers.h"
 #include "results/evaluation.h"
 
 namespace kvs::inline results {
 namespace {
-
-constexpr std::size_t kMostTraceTokens = std::size_t{1} << 24;
 
 void check_share(const JsonCursor& json, double share) {
   if (share < 0 || share > 1) json.fail("a number from 0 to 1");
@@ -89,7 +88,7 @@ draw::Panel undiverged_panel(const TraceQuality& quality) {
 }  // namespace
 
 void TraceSettings::check(const TraceSettings& settings, const JsonCursor& json) {
-  if (settings.tokens == 0 || settings.tokens > kMostTraceTokens)
+  if (settings.tokens == 0 || std::cmp_greater(settings.tokens, kMostTraceTokens))
     json.at("tokens").fail("1 to " + std::to_string(kMostTraceTokens));
   if (settings.temperature < 0) json.at("temperature").fail("a number of at least 0");
   if (!std::ranges::is_sorted(settings.end_tokens)) json.at("end_tokens").fail("ascending ids");
@@ -111,7 +110,8 @@ void TraceFile::check(const TraceFile& file, const JsonCursor& json) {
 
 void TraceSample::check(const TraceSample& sample, const JsonCursor& json) {
   for (const auto& [name, tokens] : {std::pair("tokens", sample.tokens), std::pair("own_tokens", sample.own_tokens)})
-    if (tokens == 0 || tokens > kMostTraceTokens) json.at(name).fail("1 to " + std::to_string(kMostTraceTokens));
+    if (tokens == 0 || std::cmp_greater(tokens, kMostTraceTokens))
+      json.at(name).fail("1 to " + std::to_string(kMostTraceTokens));
   if (sample.same_tokens > std::min(sample.tokens, sample.own_tokens))
     json.at("same_tokens").fail("at most the tokens of both continuations");
 }

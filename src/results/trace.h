@@ -14,6 +14,8 @@
 
 namespace kvs::inline results {
 
+inline constexpr std::int64_t kMostTraceTokens = std::int64_t{1} << 24;
+
 /// How the tokens of traces are chosen.
 struct TraceSettings {
   std::size_t tokens = 0;                     // most tokens of a continuation
@@ -131,8 +133,8 @@ struct TraceQuality {
   PromptMean top1 = {};            // share of tokens whose first choice equals the full cache's
   PromptMean nll_difference = {};  // nats per token of the trace, less the full cache's
   double full_nll = 0;             // nats per token
-  DivergenceTail tail = {};
-  DivergenceCurves curves = {};  // positions are those of the generated tokens, from 0
+  DivergenceTail tail = {};        // `largest` names the prompt, and a position in prompt and trace
+  DivergenceCurves curves = {};    // positions are those of the generated tokens, from 0
   OwnContinuations own = {};
   double bytes_ratio = 0;  // mean over prompts of the most stored bytes, as a share of the full cache
   std::size_t compressions = 0;

@@ -56,6 +56,8 @@ void Run::load_weights() { session_ = load_model(std::move(source_), options_, s
 
 void Run::start_on(const Backend& backend) {
   require_agreement(settings_, identity_, backend);
+  if (has_state(RunOutputs::State::kCheckpoint) || has_state(RunOutputs::State::kJournal))
+    identity_["device"] = backend.device();
   if (has_state(RunOutputs::State::kCheckpoint)) checkpoint_.emplace(holder(), identity_);
   if (has_state(RunOutputs::State::kJournal) && is_root())
     journal_.emplace(open_journal(holder(), identity_, settings_));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <set>
 
 #include "tests/cli/text_fixture.h"
@@ -43,6 +44,12 @@ TEST_F(RecommendProgram, MeasuresTheEnginesTypesAndWritesWhatItNeeds) {
                                                               folder_ / "rays.txt", "--max-kl", "5.5", "--resume"}));
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("finished before"));
+  std::filesystem::remove(folder_ / "safe/comparison.json");
+  const Outcome anew = run("kvcalibrate", recommend("safe", {"--engine", "vllm", "--context", "64", "--text",
+                                                             folder_ / "rays.txt", "--max-kl", "5.5", "--resume"}));
+  EXPECT_EQ(anew.status, 0) << anew.err;
+  EXPECT_THAT(anew.err, HasSubstr("comparison.json is missing or damaged: the run starts anew"));
+  EXPECT_EQ(anew.out, outcome.out);
 }
 
 TEST_F(RecommendProgram, MeasuresThePackagesTypesAndItsMethodsInBoth) {
@@ -63,6 +70,15 @@ TEST_F(RecommendProgram, AShortTextShortensTheContext) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_LT(config("safe/recommendation.json").at("tokens"), 512);
   EXPECT_THAT(outcome.out, HasSubstr("the text is too short for a context of 512 tokens"));
+}
+
+TEST_F(RecommendProgram, KeepsAnotherTextOfTheSamplesName) {
+  std::filesystem::create_directory(folder_ / "safe");
+  std::ofstream(folder_ / "safe/sample.txt") << "a text";
+  const Outcome outcome = run("kvcalibrate", recommend("safe", {"--engine", "vllm", "--context", "64"}));
+  EXPECT_EQ(outcome.status, 7) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("sample.txt: found another text than the sample"));
+  EXPECT_EQ(slurp(folder_ / "safe/sample.txt"), "a text");
 }
 
 TEST_F(RecommendProgram, RefusesWhatCannotBe) {

@@ -131,6 +131,22 @@ TEST_F(Recommendations, SayWhyTheModelHasNoCache) {
                                   Not(HasSubstr("top 1"))));
 }
 
+TEST(Budgets, AreReachedByTheirOwnConfigurations) {
+  const std::vector<Configuration> configurations{
+      {.label = "h2o + q8_0", .method = "h2o", .budget = 0.125, .error = "needs 21 %", .needs = 0.21},
+      {.label = "h2o + q8_0", .method = "h2o", .budget = 0.25},
+      {.label = "q4_0", .method = "full", .budget = 0.375, .share = 0.28}};
+  EXPECT_NO_THROW(require_reachable(configurations, "30%", 0.3));  // the nearest of all has no settings at its budget
+  EXPECT_NO_THROW(require_reachable(configurations, "25%", 0.25));
+  try {
+    require_reachable(configurations, "20%", 0.2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "--budget: found 20%, which no cache of the engine reaches; the nearest is h2o + q8_0 with 21 %");
+  }
+}
+
 TEST_F(Recommendations, SayInWordsWhatTheyCost) {
   Recommendation one = recommended(kLlama, {}, 0.02);
   one.use = EngineUse{.engine = "llama.cpp", .flags = "-ctk q5_0 -ctv q5_0", .notes = {"a note"}};

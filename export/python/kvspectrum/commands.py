@@ -59,8 +59,7 @@ def recommend(model: AnyPath, *, engine: str, context: int, text: Option = None,
               max_kl: float | None = None, documents: int | None = None, time: str | None = None,
               out_dir: AnyPath | None = None, progress: Listener | bool = True, **options: Option) -> Recommendation:
     """The cache that suits a model in an engine at a context length: `kvcalibrate recommend`.
-    @param engine     llama.cpp, ik_llama.cpp, vllm, vllm-modelopt, sglang, tensorrt-llm, transformers,
-                      transformers-kvspectrum
+    @param engine     a name that `kvcalibrate recommend --help` lists, such as llama.cpp or vllm
     @param context    tokens of a conversation
     @param text       one or more files or folders; None: a sample of 12,000 tokens
     @param budget     the most bytes: "40%" of the full cache, or "9000B" a token

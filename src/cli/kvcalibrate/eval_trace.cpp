@@ -146,7 +146,7 @@ void add_trace_options(OptionTable& table) {
           "instead of scoring the texts: continue each prompt with the full cache by at most N tokens, score the "
           "cache on these traces, and continue each prompt with the cache itself. A prompt is a window of the texts, "
           "so --window is its length, or a line of --prompts")
-      .from(1, 1 << 24)
+      .from(1, kMostTraceTokens)
       .value("prompts", "FILE", "*.jsonl, one object a line: `prompt`, or with --chat `messages`, of role and content")
       .flag("chat", "write the prompts in the model's chat template: ChatML, Llama 3, Gemma, Mistral or Phi")
       .value("temperature", "NUMBER",

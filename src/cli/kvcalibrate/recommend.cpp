@@ -23,10 +23,10 @@
 #include "embedded/sample_text.h"
 #include "eval/cache_quality.h"
 #include "export/exporter.h"
+#include "io/digest.h"
 #include "io/file.h"
 #include "io/staged_output.h"
 #include "model/model_tensors.h"
-#include "results/comparison_words.h"
 #include "run/progress.h"
 #include "run/run.h"
 
@@ -112,25 +112,6 @@ CompareGrid grid_of(const Engine& engine, std::optional<double> share) {
   return grid;
 }
 
-/// Returns the smallest share of the full cache's bytes that the configuration takes; 1 if it is unknown.
-double smallest_share(const Configuration& one) {
-  if (one.needs > 0) return one.needs;
-  if (!one.error.empty()) return 1;
-  return one.share > 0 ? one.share : one.budget;
-}
-
-/// @throws Error kUsage naming the nearest, if no cache of the engine is within the budget
-void refuse_unreachable(const std::vector<Configuration>& configurations, const std::string& budget, double share) {
-  const auto nearest = std::ranges::min_element(configurations, {}, smallest_share);
-  if (nearest != configurations.end() && nearest->error.empty() && smallest_share(*nearest) <= share) return;
-  std::string which;
-  if (nearest != configurations.end())
-    which = "; " + (nearest->error.empty() || nearest->needs > 0
-                        ? "the nearest is " + nearest->label + text_of(" with %.3g %%", 100 * smallest_share(*nearest))
-                        : nearest->error);
-  throw Error(ErrorCode::kUsage, "--budget", "found " + budget + ", which no cache of the engine reaches" + which);
-}
-
 CompareInput input_of(const Run& run, const RecommendationGoal& goal) {
   const Options& options = run.options();
   CompareInput input;
@@ -143,7 +124,7 @@ CompareInput input_of(const Run& run, const RecommendationGoal& goal) {
   if (goal.engine->runs_methods) input.grid.prefix = input.plan.prefix = input.grid.tokens * 3 / 4;
   Progress progress("recommend: sizes", input.grid.methods.size(), run.quiet());
   input.configurations = grid_configurations(input.grid, run.config(), progress.counter());
-  if (goal.max_share) refuse_unreachable(input.configurations, options.text("budget"), *goal.max_share);
+  if (goal.max_share) require_reachable(input.configurations, options.text("budget"), *goal.max_share);
   return input;
 }
 
@@ -166,25 +147,32 @@ void add_preset(const Run& run, const RecommendFiles& files, const EngineUse& us
                          .out = outputs.stage(files.preset(*exporter))});
 }
 
-/// The sample text as a file, which a run that is refused or fails removes.
+/// The sample text as a file. A run that is refused or fails removes the file, unless it was there before.
 class SampleText {
  public:
+  /// @throws Error kConflict if another text has the file's name
   SampleText(const Options& options, const RecommendFiles& files) {
     if (options.has("text") || options.has("tokens-file")) return;
     path_ = files.sample();
-    write_file_atomically(path_, embedded::sample_text, true);
+    made_ = !std::filesystem::exists(path_);
+    if (made_)
+      write_file_atomically(path_, embedded::sample_text, true);  // ranks may write it at once
+    else if (sha256_of_file(path_) != sha256_of(embedded::sample_text))
+      throw Error(ErrorCode::kConflict, path_.string(),
+                  "found another text than the sample, expected another --out-dir, or the text as --text");
   }
   SampleText(const SampleText&) = delete;
   SampleText& operator=(const SampleText&) = delete;
   ~SampleText() {
     std::error_code ignored;
-    if (!path_.empty() && std::uncaught_exceptions() > exceptions_) std::filesystem::remove(path_, ignored);
+    if (made_ && std::uncaught_exceptions() > exceptions_) std::filesystem::remove(path_, ignored);
   }
   /// Returns the text to read without --text.
   std::string path() const { return path_.string(); }
 
  private:
   std::filesystem::path path_ = {};
+  bool made_ = false;
   int exceptions_ = std::uncaught_exceptions();
 };
 
@@ -203,12 +191,25 @@ RecommendationGoal goal_of(const Run& run) {
   return goal;
 }
 
-/// Returns the files that a run with this recommendation has written, other than the comparison.
+/// Returns the JSON of an earlier run's file; null if the file is missing or damaged.
+Json earlier_json(const std::filesystem::path& path) {
+  try {
+    return parse_json(read_text_file(path, kMaxResultBytes), path.string());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInput) throw;
+    return {};
+  }
+}
+
+/// Returns the files that a run with this recommendation has written, other than the recommendation.
 std::vector<std::filesystem::path> written_files(const RecommendFiles& files, const ComparisonFiles& compared,
-                                                 const ComparisonResult& comparison, const Recommendation& one) {
-  std::vector<std::filesystem::path> paths = compared.written(comparison);
-  paths.push_back(files.result());
+                                                 const Recommendation& one) {
+  std::vector<std::filesystem::path> paths{files.comparison()};
   for (const std::string& path : one.files) paths.emplace_back(path);
+  const Json comparison = earlier_json(files.comparison());
+  if (comparison.is_null()) return paths;
+  const auto found = from_json<ComparisonResult>({comparison, files.comparison().string()});
+  for (std::filesystem::path& path : compared.written(found)) paths.push_back(std::move(path));
   return paths;
 }
 
@@ -223,8 +224,8 @@ void add_use(const Run& run, const RecommendFiles& files, const ComparedConfigur
 
 /// Returns every file that the command may write.
 RunOutputs outputs_of(const RecommendFiles& files, const ComparisonFiles& compared) {
-  RunOutputs outputs{.main = files.comparison(), .others = compared.others(), .state = RunOutputs::State::kJournal};
-  for (const auto& path : {files.result(), files.config()}) outputs.others.push_back(path);
+  RunOutputs outputs{.main = files.result(), .others = compared.others(), .state = RunOutputs::State::kJournal};
+  for (const auto& path : {files.comparison(), files.config()}) outputs.others.push_back(path);
   for (const Exporter& exporter : exporters())
     if (!exporter.preset.empty()) outputs.others.push_back(files.preset(exporter));
   return outputs;
@@ -249,9 +250,7 @@ void run_recommend(const Options& options) {
   std::optional<TaskInput> task;
   if (options.has("task")) task.emplace(run);
   if (run.is_finished([&](const Json& json) {
-        const Json result = parse_json(read_text_file(files.result(), kMaxResultBytes), files.result().string());
-        return written_files(files, compared, from_json<ComparisonResult>({json, files.comparison().string()}),
-                             from_json<Recommendation>({result, files.result().string()}));
+        return written_files(files, compared, from_json<Recommendation>({json, files.result().string()}));
       }))
     return;
   run.load();

@@ -14,7 +14,6 @@ namespace kvs::inline cli {
 namespace {
 
 constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
-constexpr std::int64_t kMostTraceTokens = std::int64_t{1} << 24;
 
 /// Loads the tokenizer if the model has one that can be read.
 std::unique_ptr<Tokenizer> find_tokenizer(const ModelSource& model) {
