@@ -21,7 +21,7 @@ void check_files(const Json& config, const std::filesystem::path& path) {
   const JsonCursor files = JsonCursor(config, path.string()).at("files");
   for (std::size_t n = 0; n < files.array_size(); ++n) {
     const std::string& name = files.at(n).at("path").string();
-    if (name.find('\0') != std::string::npos) files.at(n).at("path").fail("a plain file name beside the config");
+    if (name.find('\0') != std::string::npos) files.at(n).at("path").fail("a plain file name in the config's folder");
     const std::string digest = sha256_of_file(path.parent_path() / name);
     if (digest != files.at(n).at("sha256").string()) files.at(n).at("sha256").fail(digest + ", the file's digest");
   }

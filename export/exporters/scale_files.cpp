@@ -40,9 +40,8 @@ std::string attention_module(const ExportJob& job, std::size_t layer) {
   const std::string& output = job.model.tensors().name(TensorRole::kOutput, layer);
   const std::size_t at = output.rfind(kAttention);
   if (at == std::string::npos)
-    throw Error(
-        ErrorCode::kUnsupported, job.model.path().string(),
-        "found " + printable(output, 120) + ", expected a module self_attn, beside whose weights vLLM takes scales");
+    throw Error(ErrorCode::kUnsupported, job.model.path().string(),
+                "found " + printable(output, 120) + ", expected a module self_attn: vLLM takes scales in no other");
   return output.substr(0, at + kAttention.size() - 1);
 }
 

@@ -14,7 +14,7 @@ namespace kvs::inline exporting {
 std::string attention_module(const ExportJob& job, std::size_t layer);
 /// Returns the tensors k_scale and v_scale of each layer, with the names that vLLM reads for the model's family: [1],
 /// or with scales by head [kv_head, 1, 1]. They are in the weights' type, or in f32 if the weights are quantised.
-/// @throws Error kUnsupported for names of tensors that vLLM takes no scales beside, and if the checkpoint has scales
+/// @throws Error kUnsupported for names of modules that vLLM takes no scales in, and if the checkpoint has scales
 std::vector<OutputTensor> vllm_scale_tensors(const ExportJob& job, const ScaledLayers& layers);
 /// Returns the tensors k_proj.k_scale and v_proj.v_scale of each layer, [1] in f32, as Model-Optimizer names them; in
 /// families that vLLM reads by other names, those names. @throws Error like vllm_scale_tensors()

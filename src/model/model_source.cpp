@@ -112,7 +112,7 @@ class FolderSource final : public OpenedSource {
     const bool has_json = fs::exists(file);
     if (!has_json && !fs::exists(model)) {
       throw Error(ErrorCode::kInput, file.string(),
-                  "is missing; expected it or tokenizer.model beside config.json, or use --tokens-file");
+                  "is missing; expected it or tokenizer.model in the folder of config.json, or use --tokens-file");
     }
     if (!has_json) file = model;
     return bound_tokenizer(has_json ? load_tokenizer_json(file) : load_tokenizer_model(file), config().vocabulary,
@@ -140,7 +140,7 @@ std::unique_ptr<ModelSource> open_folder(const fs::path& folder) {
   ParsedConfig parsed = parse_hf_config(config);
   parsed.config.name = shown_name(fs::canonical(folder).filename().native());
   const fs::path adapter = folder / "adapter_config.json";
-  if (fs::exists(adapter)) parsed.notes.push_back(adapter.string() + ": the adapter beside the weights is not applied");
+  if (fs::exists(adapter)) parsed.notes.push_back(adapter.string() + ": the adapter is not applied to the weights");
   return std::make_unique<FolderSource>(folder, ModelFormat::kHuggingFace, open_safetensors(weights_of(folder)),
                                         std::move(parsed));
 }

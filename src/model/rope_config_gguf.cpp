@@ -126,7 +126,7 @@ RopeScaling parse_scaling(const GgufFile& file, const GgufKeys& keys, const Rope
   }
   if (scaling.type != RopeScaling::Type::kDefault) {
     keys.fail(ErrorCode::kUnsupported, "rope.scaling.type",
-              "found a scaling beside tensors of factors, supported is: one");
+              "found a scaling, which cannot be combined with tensors of factors");
   }
   if (by_length) {
     return {.type = RopeScaling::Type::kLongRope,

@@ -129,7 +129,7 @@ void refuse_passed_over(const JsonCursor& root, const JsonCursor& scaling) {
   if (per_layer_type(scaling))
     refuse("found RoPE parameters per type of layer, which Transformers reads in rope_parameters only");
   if (root.has("rope_parameters") && !root.at("rope_parameters").value().empty())
-    refuse("found rope_scaling beside rope_parameters, supported is: one of them");
+    refuse("found rope_scaling, which cannot be combined with rope_parameters");
   if (!scaling.has("rope_type") && scaling.has("type") && scaling.at("type").string() != "default")
     refuse("found the key type, which Transformers 5 passes over in this architecture; expected rope_type");
 }

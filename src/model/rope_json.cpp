@@ -103,7 +103,7 @@ RopeScaling parse_rope_scaling(const JsonCursor& rope, const RopeScalingContext&
   const std::string_view key = rope.has("rope_type") ? "rope_type" : "type";
   if (!rope.has(key)) {
     for (const std::string_view factor : {"factor", "short_factor", "long_factor"}) {
-      if (rope.has(factor)) rope.fail("a rope_type beside " + std::string(factor));
+      if (rope.has(factor)) rope.fail("a rope_type with " + std::string(factor));
     }
     return {};
   }

@@ -18,7 +18,7 @@ fs::path library_path() {
   for (const fs::path& path : {folder / kName, folder.parent_path() / KVS_PLUGIN_FOLDER / kName})
     if (fs::exists(path)) return path;
   throw Error(ErrorCode::kEnvironment, kName,
-              "found none beside " + folder.string() +
+              "found none in " + folder.string() +
                   ", expected it of several ranks: a build with Open MPI (libopenmpi-dev) has it");
 }
 

@@ -337,7 +337,7 @@ TEST_F(ChangedCheckpoint, ValuesThatDoNotFitAreRefused) {
          [&] { up("weight.quant_state.bitsandbytes__nf4").bytes[0] = '['; });
   refuse("pack_w4", ErrorCode::kInput, "found 32 columns, expected a multiple of the group_size 12",
          [&] { weights()["group_size"] = 12; });
-  refuse("modelopt_nvfp4", ErrorCode::kUnsupported, "found a pre_quant_scale beside it", [&] {
+  refuse("modelopt_nvfp4", ErrorCode::kUnsupported, "found a pre_quant_scale of this module", [&] {
     tensors_[kUp + "pre_quant_scale"] = {"F32", {1}, std::string(4, '\0')};
   });
 }

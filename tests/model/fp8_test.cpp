@@ -205,7 +205,7 @@ TEST_F(ScaledModel, ScalesThatDoNotFitAreRefused) {
   expect_refused(ErrorCode::kUnsupported, "weight_scale_inv: found type I32");
   scaled_ = sound;
   scaled_[kWeight] = plain_[kWeight];
-  expect_refused(ErrorCode::kInput, std::string("found type F32 beside ") + kScales);
+  expect_refused(ErrorCode::kInput, std::string("found type F32 with scales ") + kScales);
   scaled_ = sound;
   config_["quantization_config"].erase("weight_block_size");
   expect_refused(ErrorCode::kInput, "expected [1, 1]");

@@ -362,7 +362,7 @@ TEST_F(GgufRope, WhatItCannotHonourIsRefusedByName) {
   set("scaling.type", std::string_view("linear"));
   set("scaling.factor", 2.0);
   file_.add_tensor("rope_freqs.weight", {1, 1, 1, 1});
-  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("beside tensors of factors"));
+  EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("cannot be combined with tensors of factors"));
   set("scaling.type", std::string_view("ntk"));
   EXPECT_THAT(refusal(ErrorCode::kUnsupported), HasSubstr("\"ntk\""));
 }

@@ -100,7 +100,7 @@ const StoredTensor& part_of(const TensorArchive& archive, const StoredTensor& va
   const StoredTensor* part = archive.find(name);
   if (part == nullptr)
     throw Error(ErrorCode::kInput, place_of(archive, values),
-                "found nothing beside it, expected " + printable(name, 120));
+                "found no " + printable(name, 120) + ", which these values need");
   return *part;
 }
 

@@ -23,7 +23,7 @@ class Fp8Weights final : public QuantizedWeights {
     if (weight->type_name != kEightBits) {
       if (scales == nullptr) return nullptr;
       throw Error(ErrorCode::kInput, place_of(archive, *weight),
-                  "found type " + weight->type_name + " beside " + scales_name + ", expected F8_E4M3");
+                  "found type " + weight->type_name + " with scales " + scales_name + ", expected F8_E4M3");
     }
     if (scales == nullptr)
       throw Error(ErrorCode::kInput, place_of(archive, *weight),

@@ -54,7 +54,7 @@ class ModelOptWeights final : public QuantizedWeights {
                   "found quant_algo " + printable(refused->second, 80) + ", supported are: " + listed(algorithms()));
     if (archive.find(module + ".pre_quant_scale") != nullptr)
       throw Error(ErrorCode::kUnsupported, place_of(archive, weight),
-                  "found a pre_quant_scale beside it, which multiplies activations");
+                  "found a pre_quant_scale of this module, which multiplies activations");
   }
 
   static std::unique_ptr<StoredMatrix> eight_bits(const TensorArchive& archive, const StoredTensor& weight,
