@@ -15,7 +15,7 @@ set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "librsvg2-bin, fonts-dejavu-core")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS openmpi-bin)
 set(CPACK_SOURCE_GENERATOR TGZ)
 set(CPACK_SOURCE_PACKAGE_FILE_NAME ${PROJECT_NAME}-${PROJECT_VERSION})
-# What .gitignore names, git's own files, and this build wherever it is.
+# What .gitignore names, git's own files, caches of the lint's tools, and this build wherever it is.
 set(CPACK_SOURCE_IGNORE_FILES "^${PROJECT_SOURCE_DIR}/(\\\\.git|build|out|models|\\\\.cache|\\\\.venv)(/|$)"
-  "/__pycache__/" "\\\\.(partial|journal)$" "^${PROJECT_BINARY_DIR}/")
+  "/__pycache__/" "/\\\\.(ruff|mypy)_cache/" "\\\\.(partial|journal)$" "^${PROJECT_BINARY_DIR}/")
 include(CPack)

@@ -22,8 +22,8 @@ constexpr auto kNextState = [] {
       std::uint32_t to = 0;
       for (std::uint32_t i = 0; i < kBits; ++i) {
         std::uint32_t bit = i + 1 < kBits ? state >> (i + 1) & 1 : 0;
-        bit ^= (kParity0 >> (i + 1) & 1) & (state & 1);
-        bit ^= (kParity1 >> (i + 1) & 1) & parity;
+        bit ^= kParity0 >> (i + 1) & state & 1;
+        bit ^= kParity1 >> (i + 1) & parity & 1;
         to |= bit << i;
       }
       next[state][parity] = static_cast<std::uint8_t>(to);

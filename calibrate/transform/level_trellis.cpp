@@ -71,7 +71,7 @@ void LevelTrellis::choose(std::span<const float> row, std::span<const std::uint8
       }
     costs = next;
     constexpr float kDeadZone = 1.2F;  // smaller ones mostly become 0
-    context.add(scales[n], size < kDeadZone ? 0 : static_cast<std::int32_t>(size + 0.5F));
+    context.add(scales[n], size < kDeadZone ? 0 : static_cast<std::int32_t>(std::lround(size)));
   }
   auto state = static_cast<std::size_t>(std::ranges::min_element(costs) - costs.begin());
   for (std::size_t n = count; n-- > 0;) {

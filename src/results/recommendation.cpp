@@ -86,7 +86,7 @@ std::string doubt_text(const Recommendation::Cache& cache) {
 std::string stay_text(const Recommendation& one) {
   if (!one.refusal.empty())
     return "Stay at 16 bits: no cache of " + one.engine + " can be measured on this model: " + one.refusal + "\n";
-  if (!one.safer)
+  if (!one.safer && one.unsafe.empty())
     return "No recommendation: " + std::string(one.unmeasured.empty() ? "" : "within the time limit ") +
            "no cache of " + one.engine + " was measured.\n";
   return "Stay at 16 bits: no " + std::string(is_complete(one) ? "" : "measured ") + "cache of " + one.engine +
@@ -126,11 +126,18 @@ std::string row_text(const std::string& role, const Recommendation::Cache& cache
                  tail ? number_text("%.3f", tail->largest.kl).c_str() : "", percent(cache.loss.top1).c_str());
 }
 
+/// Returns a cache that was measured on all documents, or null.
+const Recommendation::Cache* measured_cache(const Recommendation& one) {
+  if (one.chosen) return &*one.chosen;
+  if (one.safer) return &*one.safer;
+  return one.unsafe.empty() ? nullptr : &one.unsafe.front();
+}
+
 }  // namespace
 
 std::string to_text(const Recommendation& one) {
   std::string text = one.head.model.name + " in " + one.engine + " (" + one.engine_version + ")\n" + chosen_text(one);
-  if (const auto& measured = one.chosen ? one.chosen : one.safer)
+  if (const Recommendation::Cache* measured = measured_cache(one))
     text += "  " + measured_text(one, measured->documents) + (one.chosen ? doubt_text(*one.chosen) : "");
   text += labels_text("not measured in the time limit", one.unmeasured);
   text += labels_text("measured on fewer documents, not candidates", one.shortened);

@@ -280,7 +280,7 @@ TEST_F(ChangedCheckpoint, PartsThatAreMissingAreNamed) {
                                                                      {"gptq_w4", "scales"},
                                                                      {"bnb_nf4_nested", "weight.nested_quant_map"},
                                                                      {"bnb_int8", "SCB"}})
-    refuse(name, ErrorCode::kInput, "expected " + kUp + part, [&, &part = part] { tensors_.erase(kUp + part); });
+    refuse(name, ErrorCode::kInput, "found no " + kUp + part, [&, &part = part] { tensors_.erase(kUp + part); });
 }
 
 TEST_F(ChangedCheckpoint, PartsOfAnotherTypeAreRefused) {
