@@ -10,8 +10,8 @@ namespace kvs::inline calibrate {
 
 // Two quantisers of a coefficient, in steps: quantiser 0 has the even integers, quantiser 1 has 0 and the odd ones.
 // A trellis of kTrellisStates states selects the quantiser: the state's last bit, which depends on the previous
-// coefficients. Source: Marcellin & Fischer (1990), IEEE Transactions on Communications 38(1), with entropy coding as in
-// Fischer & Wang (1992), IEEE Transactions on Information Theory 38(2), and two union quantisers as in JPEG 2000
+// coefficients. Source: Marcellin & Fischer (1990), IEEE Transactions on Communications 38(1), with entropy coding as
+// in Fischer & Wang (1992), IEEE Transactions on Information Theory 38(2), and two union quantisers as in JPEG 2000
 // (ISO 15444-2).
 
 inline constexpr std::size_t kTrellisStates = 8, kQuantisers = 2;
