@@ -57,7 +57,8 @@ void LevelTrellis::choose(std::span<const float> row, std::span<const std::uint8
   costs.fill(kFar);
   costs[0] = 0;
   for (std::size_t n = 0; n < count; ++n) {
-    const float size = std::min(std::abs(row[n]), static_cast<float>(kMaxMagnitude - 4));
+    constexpr auto kMost = static_cast<float>(kMaxMagnitude - 4);
+    const float size = std::abs(row[n]) < kMost ? std::abs(row[n]) : kMost;  // NaN, too
     branches_[n] = branch_of(size, scales[n], context.of(n, scales[n]));
     std::array<float, kTrellisStates> next{};
     next.fill(std::numeric_limits<float>::infinity());

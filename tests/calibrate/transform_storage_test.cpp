@@ -2,6 +2,7 @@
 // The storage form of the transform coder: levels, their entropy code, and the fit of step and model.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -59,6 +60,18 @@ TEST(StorageLevels, DecodeToWhatWasCoded) {
     EXPECT_EQ(block.tokens, kTokens);
     EXPECT_EQ(decode_levels(model, block, scales), magnitudes) << factor;
   }
+}
+
+TEST(StorageLevels, AreFiniteForValuesThatAreNot) {
+  const EntropyModel model = laplacian_model();
+  const std::vector<std::uint8_t> scales = falling_scales();
+  std::vector<float> rows = rows_of(scales, 1);
+  rows[3] = std::nanf("");
+  rows[4] = -HUGE_VALF;
+  const std::vector<std::int32_t> magnitudes = LevelTrellis(model).choose_block(rows, scales);
+  EXPECT_GT(magnitudes[3], 20000);
+  EXPECT_LT(magnitudes[4], -20000);
+  EXPECT_EQ(decode_levels(model, encode_levels(model, magnitudes, scales), scales), magnitudes);
 }
 
 TEST(StorageLevels, AreOnAPathOfTheTrellis) {
