@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -22,8 +23,6 @@ std::string tensor_name(std::size_t layer, const std::string& what) {
 
 std::vector<float> floats(std::span<const std::size_t> values) { return {values.begin(), values.end()}; }
 
-std::vector<std::uint8_t> scales_of(const std::vector<float>& values) { return {values.begin(), values.end()}; }
-
 /// Returns the type of a layer's analysis, synthesis and prediction in the file.
 DType map_type(const TransformLayer& layer) {
   return layer.form() == TransformForm::kStorage ? DType::kF16 : DType::kF32;
@@ -32,8 +31,8 @@ DType map_type(const TransformLayer& layer) {
 std::string_view name_of(TransformRows rows) { return kTransformRowNames[static_cast<std::size_t>(rows)]; }
 
 /// Returns the values. @throws Error kInput for the first value that is not `good`
-std::vector<float> checked(std::vector<float> values, bool (*good)(float), const char* expected,
-                           const std::string& where) {
+std::vector<float> checked(std::vector<float> values, const std::function<bool(float)>& good,
+                           const std::string& expected, const std::string& where) {
   const auto bad = std::ranges::find_if_not(values, good);
   if (bad != values.end())
     throw Error(ErrorCode::kInput, where, "found " + std::to_string(*bad) + ", expected " + expected);
@@ -56,13 +55,8 @@ std::vector<RowSet> row_sets_of(const TransformLayer& layer, const TransformShap
 
 /// Returns whole numbers. @throws Error kInput for another value, or one above `most`
 std::vector<float> whole_numbers(std::vector<float> values, float most, const std::string& where) {
-  const auto bad = std::ranges::find_if_not(
-      values, [&](float value) { return value >= 0 && value <= most && value == std::floor(value); });
-  if (bad != values.end())
-    throw Error(
-        ErrorCode::kInput, where,
-        "found " + std::to_string(*bad) + ", expected whole numbers up to " + std::to_string(std::lround(most)));
-  return values;
+  const auto good = [&](float value) { return value >= 0 && value <= most && value == std::floor(value); };
+  return checked(std::move(values), good, "whole numbers up to " + std::to_string(std::lround(most)), where);
 }
 
 constexpr std::string_view kFrequencies = "frequencies", kExpected = "expected", kValues = "values";
@@ -212,7 +206,8 @@ void read_tensors(const TensorArchive& archive, const std::filesystem::path& fil
         where("deviations"));
   if (inputs > 0) layer.prediction = tensor("prediction", {values, inputs});
   if (layer.form() == TransformForm::kStorage) {
-    layer.scales = scales_of(whole_numbers(tensor("scales", sizes.coefficients), kScaleClasses - 1, where("scales")));
+    const auto scales = whole_numbers(tensor("scales", sizes.coefficients), kScaleClasses - 1, where("scales"));
+    layer.scales.assign(scales.begin(), scales.end());
     layer.weights.assign(layer.scales.size(), 1);
     return;
   }

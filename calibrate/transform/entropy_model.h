@@ -79,6 +79,26 @@ class TokenContext {
   std::uint64_t found_ = kStart, expected_ = kStart;
 };
 
+/// Calls visit(index, context, quantiser) for each level of a block, [token, coefficient], in the order of coding.
+/// `context` is that of the quantiser. @param magnitudes  signed, on a path of the trellis
+template <class Visit>
+void for_each_level(const EntropyModel& model, std::span<const std::int32_t> magnitudes,
+                    std::span<const std::uint8_t> scales, const Visit& visit) {
+  const std::size_t count = scales.size(), tokens = count == 0 ? 0 : magnitudes.size() / count;
+  for (std::size_t token = 0; token < tokens; ++token) {
+    TokenContext context(model, magnitudes, count, token);
+    std::uint32_t state = 0;
+    for (std::size_t n = 0; n < count; ++n) {
+      const std::size_t index = token * count + n;
+      const std::int32_t size = magnitudes[index] < 0 ? -magnitudes[index] : magnitudes[index];
+      const std::uint32_t quantiser = state % kQuantisers;
+      visit(index, context.of(n, scales[n]) + quantiser, quantiser);
+      context.add(scales[n], size);
+      state = next_state(state, level_of(size));
+    }
+  }
+}
+
 /// Returns a model of Laplacian coefficients.
 EntropyModel laplacian_model();
 

@@ -88,20 +88,11 @@ class Reader {
 
 LevelBlock encode_levels(const EntropyModel& model, std::span<const std::int32_t> magnitudes,
                          std::span<const std::uint8_t> scales) {
-  const std::size_t count = scales.size(), tokens = count == 0 ? 0 : magnitudes.size() / count;
   std::vector<Interval> intervals;
-  for (std::size_t token = 0; token < tokens; ++token) {
-    TokenContext context(model, magnitudes, count, token);
-    std::uint32_t state = 0;
-    for (std::size_t n = 0; n < count; ++n) {
-      const std::int32_t magnitude = magnitudes[token * count + n];
-      const std::size_t at = (context.of(n, scales[n]) + state % 2) * kLevels;
-      add_level(std::span(model.frequencies).subspan(at, kLevels), magnitude, intervals);
-      context.add(scales[n], std::abs(magnitude));
-      state = next_state(state, level_of(std::abs(magnitude)));
-    }
-  }
-  LevelBlock block{{}, tokens};
+  for_each_level(model, magnitudes, scales, [&](std::size_t index, std::size_t context, std::uint32_t) {
+    add_level(std::span(model.frequencies).subspan(context * kLevels, kLevels), magnitudes[index], intervals);
+  });
+  LevelBlock block{{}, scales.empty() ? 0 : magnitudes.size() / scales.size()};
   std::uint32_t state = kLeast;
   for (std::size_t n = intervals.size(); n-- > 0;) {
     const auto [start, size] = intervals[n];

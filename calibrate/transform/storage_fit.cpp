@@ -49,23 +49,6 @@ std::vector<float> block_of(const StorageSamples& samples, std::size_t block, st
   return rows;
 }
 
-void count_levels(const EntropyModel& model, std::span<const float> rows, std::span<const std::int32_t> magnitudes,
-                  std::span<const std::uint8_t> scales, LevelCounts& counts) {
-  const std::size_t size = scales.size();
-  for (std::size_t token = 0; token * size < rows.size(); ++token) {
-    TokenContext context(model, magnitudes, size, token);
-    std::uint32_t state = 0;
-    for (std::size_t n = 0; n < size; ++n) {
-      const std::int32_t magnitude = std::abs(magnitudes[token * size + n]);
-      const std::uint32_t quantiser = state % 2;
-      counts.add(context.of(n, scales[n]) + quantiser, scales[n], quantiser, magnitude,
-                 std::abs(rows[token * size + n]));
-      context.add(scales[n], magnitude);
-      state = next_state(state, level_of(magnitude));
-    }
-  }
-}
-
 Coded code(const StorageSamples& samples, const Piece& piece, const EntropyModel& model, double step) {
   Coded coded;
   const std::vector<std::uint8_t> scales = coded_scales(samples.variances, step);
@@ -75,7 +58,10 @@ Coded code(const StorageSamples& samples, const Piece& piece, const EntropyModel
     const std::vector<float> rows = block_of(samples, block, scales.size(), step);
     const std::vector<std::int32_t> magnitudes = trellis.choose_block(rows, scales);
     coded.bytes += static_cast<double>(encode_levels(model, magnitudes, scales).bytes());
-    count_levels(model, rows, magnitudes, scales, coded.counts);
+    for_each_level(model, magnitudes, scales, [&](std::size_t index, std::size_t context, std::uint32_t quantiser) {
+      coded.counts.add(context, scales[index % scales.size()], quantiser, std::abs(magnitudes[index]),
+                       std::abs(rows[index]));
+    });
   }
   return coded;
 }
