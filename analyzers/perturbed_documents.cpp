@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "eval/paired_difference.h"
 #include "io/record.h"
 #include "turns/turns.h"
@@ -39,6 +40,24 @@ std::optional<PerturbationResult::Bands> bands_of(std::span<const PerturbedDocum
 }
 
 }  // namespace
+
+PerturbedVersions perturbed_versions(const Tokenizer& tokenizer, std::span<const std::vector<std::int32_t>> windows,
+                                     const PerturbationPlan& plan, const Synonyms& synonyms) {
+  PerturbedVersions versions;
+  for (std::size_t n = 0; n < windows.size(); ++n) {
+    DocumentVersions document = perturb_document(tokenizer, windows[n], n, plan, synonyms);
+    if (!document.usable(plan)) continue;
+    versions.original.push_back(std::move(document.original));
+    versions.perturbed.push_back(std::move(document.perturbed));
+    versions.documents.push_back({document.replaced, document.same_count, {}});
+  }
+  versions.left_out = windows.size() - versions.documents.size();
+  if (versions.documents.empty())
+    throw Error(ErrorCode::kData, "--text",
+                "found no document in which a synonym fits before token " + std::to_string(plan.tokens) +
+                    ", expected English text; all " + std::to_string(windows.size()) + " were left out");
+  return versions;
+}
 
 PerturbationResult perturbation_result(PerturbationResult result, std::span<const PerturbedDocument> documents) {
   for (const PerturbedDocument& document : documents) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "io/journal.h"
 #include "io/json.h"
 #include "results/perturbation.h"
+#include "texts/perturbed_document.h"
 
 namespace kvs::inline analyzers {
 
@@ -19,6 +21,16 @@ struct PerturbedDocument {
   bool same_count = true;                       // before each replaced word's end both versions have as many tokens
   std::vector<ByState<BandSimilarity>> layers;  // [layer]
 };
+
+/// Both versions of the usable documents, and what is known of them before a pass.
+struct PerturbedVersions {
+  std::vector<std::vector<std::int32_t>> original = {}, perturbed = {};
+  std::vector<PerturbedDocument> documents = {};
+  std::size_t left_out = 0;  // documents that are not usable
+};
+/// @throws Error kData if no document is usable
+PerturbedVersions perturbed_versions(const Tokenizer& tokenizer, std::span<const std::vector<std::int32_t>> windows,
+                                     const PerturbationPlan& plan, const Synonyms& synonyms);
 
 /// Fills in the means over `documents`. @param result  holds the run's head
 PerturbationResult perturbation_result(PerturbationResult result, std::span<const PerturbedDocument> documents);

@@ -35,6 +35,10 @@ struct CacheChoice {
   /// The parameters with every default: what a config keeps. For methods with Method::make.
   Json resolved(const ModelConfig& model) const;
   std::size_t shared_bytes() const noexcept { return loaded ? loaded->shared_bytes() : 0; }
+  /// The shared bytes as results show them: nothing for 0.
+  std::optional<std::size_t> shown_shared_bytes() const {
+    return shared_bytes() > 0 ? std::optional(shared_bytes()) : std::nullopt;
+  }
 };
 
 /// Returns the full cache.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "calibrate/cache_choice.h"
+#include "options/options.h"
 #include "tasks/prompt.h"
 
 namespace kvs::inline calibrate {
@@ -18,6 +19,11 @@ struct TaskCache {
 
 /// Returns the parameters of a prefix of `tokens` tokens that is processed whole; 0: no prefix.
 ParameterSource prefix_parameters(std::size_t tokens);
+/// Refuses parameters of a prefix in --set, and a --prefill that the named method does not have.
+/// @param beside  the option that prompts come from
+void check_prefill(const Options& options, const std::string& beside);
+/// Returns the cache that the options name, and how prompts are put into it. @throws Error as choose_cache()
+TaskCache prompted_cache(const Options& options, const ModelSource& source);
 /// Returns a function that creates the cache of a prompt of at most `longest` tokens. Caches that process tokens whole
 /// differ in their prefix. `backend` and `model` must outlive the function.
 std::function<Cache(const Prompt&)> prompt_cache_maker(const TaskCache& cache, Backend& backend,

@@ -53,6 +53,8 @@ struct Exporter {
 std::span<const Exporter> exporters() noexcept;
 /// Returns nullptr if there is no exporter of this name.
 const Exporter* find_exporter(std::string_view name) noexcept;
+/// Returns the exporter of this name if it writes Exporter::preset for models of this format; else nullptr.
+const Exporter* find_preset(std::string_view name, ModelFormat format) noexcept;
 /// @param option  name of the option, for messages.  @throws Error kUsage with the known names
 const Exporter& exporter_of(const std::string& to, const std::string& option);
 /// Returns two lines for each exporter, for --help.

@@ -18,6 +18,7 @@
 #include "export/exporters/triattention.h"
 #include "export/exporters/vllm_flags.h"
 #include "export/exporters/vllm_fp8.h"
+#include "model/tensor_shape.h"
 
 namespace kvs::inline exporting {
 namespace {
@@ -84,6 +85,12 @@ std::span<const Exporter> exporters() noexcept { return kExporters; }
 const Exporter* find_exporter(std::string_view name) noexcept {
   const auto row = std::ranges::find(kExporters, name, &Exporter::name);
   return row == kExporters.end() ? nullptr : row;
+}
+
+const Exporter* find_preset(std::string_view name, ModelFormat format) noexcept {
+  const Exporter* const found = find_exporter(name);
+  const bool has_preset = found != nullptr && !found->preset.empty();
+  return has_preset && (!found->for_gguf || format == ModelFormat::kGguf) ? found : nullptr;
 }
 
 const Exporter& exporter_of(const std::string& to, const std::string& option) {

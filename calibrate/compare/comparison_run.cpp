@@ -7,6 +7,7 @@
 #include "calibrate/compare/best_configs.h"
 #include "calibrate/compare/comparison_result.h"
 #include "calibrate/compare/configurations.h"
+#include "calibrate/compare/options.h"
 #include "calibrate/method_order.h"
 #include "eval/cache_quality.h"
 #include "run/progress.h"
@@ -14,6 +15,7 @@
 namespace kvs::inline compare {
 namespace {
 
+constexpr double kQuestions = 0.1;       // share of --time for questions
 constexpr double kRelativePassTime = 2;  // mean time of a configuration's pass relative to a pass without a cache
 
 Estimate estimate_of(const Run& run, const ComparisonFiles& files, const CompareInput& input,
@@ -132,8 +134,23 @@ Conclusion write(Run& run, const ComparisonFiles& files, const CompareInput& inp
 
 }  // namespace
 
-void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
-                    const std::optional<FrontQuestions>& asked, const ComparisonClock& clock,
+CompareInput compare_input(const Run& run, CompareGrid grid, const Engine* engine, double timed) {
+  const Options& options = run.options();
+  CompareInput input;
+  input.grid = std::move(grid);
+  input.engine = engine;
+  input.documents = documents_in_turn(run.corpus());
+  if (options.has("time"))
+    input.plan.seconds = (1 - timed - (options.has("task") ? kQuestions : 0)) * compare_seconds(options);
+  input.plan.prefix = input.grid.prefix;
+  input.grid.tokens = input.documents.front().size();
+  Progress progress("compare: sizes", input.grid.methods.size(), run.quiet());
+  input.configurations = grid_configurations(input.grid, run.config(), progress.counter());
+  if (options.has("task")) input.task.emplace(run);
+  return input;
+}
+
+void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input, const ComparisonClock& clock,
                     const Conclude& conclude) {
   RunRecords records(run.journal(), &run.ranks());
   run.print_estimate(estimate_of(run, files, input, clock.limit()));
@@ -144,10 +161,11 @@ void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
 
   ComparisonResult result = result_of(run, files, input, results);
   const std::vector<FrontConfiguration> front = front_of(result, input.configurations, results);
-  const auto speeds = speeds_of_front(run, input, front, clock.left(records), asked.has_value());
+  const auto speeds = speeds_of_front(run, input, front, clock.left(records), input.task.has_value());
   result.timed = speeds.has_value();
-  if (asked) {
-    const FrontAnswers answers = ask_pareto_front(run, *asked, input.grid.tokens, front, records, clock.left(records));
+  if (input.task) {
+    const FrontAnswers answers =
+        ask_pareto_front(run, *input.task, input.grid.tokens, front, records, clock.left(records));
     result.full.retrieval = answers.full;
     for (std::size_t i = 0; i < front.size(); ++i)
       result.configurations[front[i].index].retrieval = answers.configurations[i];

@@ -14,7 +14,7 @@
 #include "calibrate/compare/grid.h"
 #include "calibrate/compare/pareto_front.h"
 #include "export/engines/engine.h"
-#include "run/run.h"
+#include "run/task_input.h"
 
 namespace kvs::inline compare {
 
@@ -46,7 +46,12 @@ struct CompareInput {
   std::size_t decode = 0;                              // tokens to time the front on
   std::vector<Configuration> configurations;           // calibrated configurations are appended after their calibration
   std::map<std::string, std::size_t> calibrated = {};  // documents that each method was calibrated on
+  std::optional<TaskInput> task = {};                  // questions for the front
 };
+/// Returns the documents of a run that has read its texts, with the configurations of a grid and the questions of
+/// --task. Sets the grid's tokens.
+/// @param timed  share of --time that is kept for the front's speeds
+CompareInput compare_input(const Run& run, CompareGrid grid, const Engine* engine, double timed);
 
 /// The output of a run: JSON with --json, else the text.
 struct Conclusion {
@@ -58,10 +63,8 @@ using Conclude = std::function<Conclusion(const ComparisonResult&, BestConfigs&,
 
 /// Calibrates, scores, times the Pareto front, asks it the questions, writes the files and prints the result. The
 /// weights must be loaded.
-/// @param asked     the questions; nothing: no questions are asked
 /// @param conclude  empty: the comparison itself is printed
-void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input,
-                    const std::optional<FrontQuestions>& asked, const ComparisonClock& clock,
+void run_comparison(Run& run, const ComparisonFiles& files, CompareInput input, const ComparisonClock& clock,
                     const Conclude& conclude = {});
 
 }  // namespace kvs::inline compare

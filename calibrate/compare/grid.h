@@ -38,7 +38,7 @@ struct CompareGrid {
   std::vector<std::string> types = {};     // of the full cache
   std::vector<std::string> composed = {};  // of all other methods that keep rows
   Json settings = Json::object();          // of all methods whose rows take a storage type
-  std::vector<double> budgets;             // descending shares of the full cache's bytes
+  std::vector<double> budgets = {};        // descending shares of the full cache's bytes
   std::size_t tokens = 0;                  // per document
   std::size_t prefix = 0;                  // for methods that compress a prefix once
 };

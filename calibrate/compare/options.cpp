@@ -198,27 +198,35 @@ double compare_seconds(const Options& options) {
   throw Error(ErrorCode::kUsage, "--time", "found '" + text + "', expected a time such as 30s, 60m or 2h");
 }
 
+CompareGrid engine_grid(const Engine& engine, std::vector<std::string> composed) {
+  CompareGrid grid{.types = {engine.types.begin(), engine.types.end()}, .settings = settings_of(engine)};
+  if (engine.runs_methods) grid.composed = std::move(composed);
+  for (const Method* const method : all_methods())
+    if (!method->only_with_config() && (engine.runs_methods ? method->compared : method == &kFullMethod))
+      grid.methods.emplace_back(method->name);
+  return grid;
+}
+
 CompareGrid compare_grid(const Options& options) {
-  CompareGrid grid{.budgets = budgets_of(options)};
-  for (const std::string& name : method_words(options)) {
+  std::vector<std::string> composed;
+  if (options.text("types-with-methods") != "none") composed = type_words(options, "types-with-methods");
+  const Engine* const engine = compared_engine(options);
+  CompareGrid grid = engine != nullptr ? engine_grid(*engine, composed) : CompareGrid{.composed = composed};
+  grid.budgets = budgets_of(options);
+  if (engine == nullptr || options.given("types")) grid.types = type_words(options, "types");
+  if (engine != nullptr && !options.given("methods")) return grid;
+  grid.methods.clear();
+  for (const std::string& name : options.words("methods")) {
     if (find_series(name) != nullptr) continue;
     if (find_method(name) == nullptr) refuse_method(name);
     grid.methods.push_back(name);
   }
-  const Engine* const engine = compared_engine(options);
-  if (engine == nullptr || options.given("types"))
-    grid.types = type_words(options, "types");
-  else
-    grid.types.assign(engine->types.begin(), engine->types.end());
-  if (engine != nullptr) grid.settings = settings_of(*engine);
-  const bool composes = (engine == nullptr || engine->runs_methods) && options.text("types-with-methods") != "none";
-  if (composes) grid.composed = type_words(options, "types-with-methods");
   return grid;
 }
 
 std::size_t compare_prefix(const Options& options, std::size_t tokens) {
   if (!options.has("prefix")) return tokens * 3 / 4;
-  return static_cast<std::size_t>(options.integer("prefix", 0, static_cast<std::int64_t>(tokens) - 2));
+  return options.count("prefix", 0, static_cast<std::int64_t>(tokens) - 2);
 }
 
 std::size_t compare_decode(const Options& options, std::size_t most) {

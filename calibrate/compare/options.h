@@ -18,6 +18,9 @@ void add_compare_options(OptionTable& table);
 void check_compare_options(const Options& options);
 /// Returns the engine of --engine; nullptr without it.
 const Engine* compared_engine(const Options& options);
+/// Returns the grid of the storage types and methods that an engine executes, without budgets.
+/// @param composed  storage types of the methods' rows, if it executes methods
+CompareGrid engine_grid(const Engine& engine, std::vector<std::string> composed);
 /// Returns the grid of --methods, --budgets, --types and --types-with-methods, without documents.
 CompareGrid compare_grid(const Options& options);
 /// Returns the entries of --methods that write configs; none without --calibration-text.

@@ -56,11 +56,11 @@ Json answer_or_error(const std::function<Json()>& ask) {
 /// Asks the full cache and the caches of the front one question after the other.
 class FrontAsking {
  public:
-  FrontAsking(const Run& run, const FrontQuestions& questions, std::span<const FrontConfiguration> front)
+  FrontAsking(const Run& run, const TaskInput& questions, std::span<const FrontConfiguration> front)
       : run_(run), questions_(questions), front_(front), results_(caches()) {}
 
   std::size_t caches() const noexcept { return 1 + front_.size(); }
-  std::size_t samples() const noexcept { return questions_.samples.size(); }
+  const std::vector<TaskSample>& samples() const noexcept { return questions_.questions.samples; }
   std::size_t longest() const noexcept { return questions_.longest; }
 
   /// Asks every cache question `n`. @param asked  called after each cache
@@ -83,7 +83,7 @@ class FrontAsking {
       if (answer.has("error"))
         errors_.try_emplace(i, "question " + std::to_string(n + 1) + ": " + answer.at("error").string());
       if (errors_.contains(i) || errors_.contains(0)) continue;
-      results_[i].push_back(task_result_from(answer, questions_.samples[n], false));
+      results_[i].push_back(task_result_from(answer, samples()[n], false));
       if (i > 0) results_[i].back().full = results_.front().back().answer;
     }
   }
@@ -105,11 +105,11 @@ class FrontAsking {
     const bool whole = choice.method->prefill == Prefill::kWhole;
     CachedAnswers model(run_.decoder(), prompt_cache_maker({choice, whole ? "context" : "stepwise"}, run_.backend(),
                                                            run_.config(), longest()));
-    return run_task(questions_.samples.subspan(n, 1), questions_.plan, model, nullptr).front();
+    return run_task({&samples()[n], 1}, questions_.plan, model, nullptr).front();
   }
 
   const Run& run_;
-  const FrontQuestions& questions_;
+  const TaskInput& questions_;
   std::span<const FrontConfiguration> front_;
   std::vector<std::vector<TaskResult>> results_;
   std::map<std::size_t, std::string> errors_;  // the first error of each cache
@@ -138,11 +138,11 @@ ComparisonSpeeds speeds_of(std::span<const CacheLatency> caches, std::span<const
 
 }  // namespace
 
-FrontAnswers ask_pareto_front(const Run& run, const FrontQuestions& questions, std::size_t tokens,
+FrontAnswers ask_pareto_front(const Run& run, const TaskInput& questions, std::size_t tokens,
                               std::span<const FrontConfiguration> front, RunRecords& records,
                               std::optional<double> seconds) {
   FrontAsking asking(run, questions, front);
-  std::size_t count = asking.samples();
+  std::size_t count = asking.samples().size();
   if (seconds) {  // each prompt is prefilled twice: with and without its answer
     const double share = static_cast<double>(asking.longest()) / static_cast<double>(tokens);
     count = recorded_count(records, *seconds, 2 * share * pass_seconds(front), count);
@@ -151,7 +151,7 @@ FrontAnswers ask_pareto_front(const Run& run, const FrontQuestions& questions, s
       return {std::nullopt, std::vector<std::optional<Retrieval>>(front.size())};
     }
   }
-  Progress progress("compare: " + questions.task, asking.caches() * asking.samples(), run.quiet());
+  Progress progress("compare: " + questions.task, asking.caches() * asking.samples().size(), run.quiet());
   for (std::size_t n = 0; n < count; ++n) {
     const bool replays = records.replays();
     const Json record = replays ? records.next().value() : asking.ask(n, progress.counter());
@@ -159,7 +159,8 @@ FrontAnswers ask_pareto_front(const Run& run, const FrontQuestions& questions, s
     const JsonCursor asked(record, "question " + std::to_string(n));
     asking.take(asked, n);
     if (n == 0 && seconds)
-      count = std::max<std::size_t>(1, recorded_count(records, *seconds, record_seconds(asked), asking.samples()));
+      count =
+          std::max<std::size_t>(1, recorded_count(records, *seconds, record_seconds(asked), asking.samples().size()));
   }
   return asking.answers();
 }

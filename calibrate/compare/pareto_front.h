@@ -3,14 +3,12 @@
 
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "calibrate/compare/grid.h"
 #include "calibrate/compare/records.h"
 #include "results/comparison.h"
-#include "run/run.h"
-#include "tasks/task_run.h"
+#include "run/task_input.h"
 
 namespace kvs::inline compare {
 
@@ -20,14 +18,6 @@ struct FrontConfiguration {
   const Configuration* of = nullptr;
   double budget = 0;   // budget that the configuration belongs to
   double seconds = 0;  // time per document
-};
-
-/// The questions of a task.
-struct FrontQuestions {
-  std::string task;  // name
-  std::span<const TaskSample> samples;
-  TaskPlan plan;
-  std::size_t longest = 0;  // tokens, including the answer
 };
 
 /// Asks the questions with the full cache and the caches of the front. Returns {task, accuracy, log_likelihood (nats
@@ -42,7 +32,7 @@ struct FrontAnswers {
   std::optional<Retrieval> full;
   std::vector<std::optional<Retrieval>> configurations;
 };
-FrontAnswers ask_pareto_front(const Run& run, const FrontQuestions& questions, std::size_t tokens,
+FrontAnswers ask_pareto_front(const Run& run, const TaskInput& questions, std::size_t tokens,
                               std::span<const FrontConfiguration> front, RunRecords& records,
                               std::optional<double> seconds);
 

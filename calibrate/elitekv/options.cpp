@@ -109,8 +109,6 @@ void add_factor_options(OptionTable& table) {
       .formerly("split")
       .flag("allow-more-parameters",
             "print no note if the factors have more parameters than the matrices that they replace")
-      .flag("allow-incomplete", "use the committed documents of an unfinished capture")
-      .flag("skip-corrupt", "leave out documents whose checksum does not match")
       .value("layers", "LAYERS", "layers to search, such as 0,14-16", "all");
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "calibrate/cache_choice.h"
+#include "draw/numbers.h"
 #include "eval/evaluation.h"
 
 namespace kvs::inline calibrate {
@@ -39,6 +40,16 @@ std::vector<RuleLoss> rule_losses(Decoder& decoder, const KvScales& scales,
 
 ScaleRule best_rule(std::span<const RuleLoss> losses) {
   return std::ranges::min_element(losses, [](const RuleLoss& a, const RuleLoss& b) { return *a.kl < *b.kl; })->rule;
+}
+
+std::string scales_text(const std::string& types, std::size_t layers, ScaleRule rule,
+                        std::span<const RuleLoss> losses) {
+  const auto name = [](ScaleRule one) { return std::string(kScaleRuleNames[static_cast<std::size_t>(one)]); };
+  std::string text = types + " scales of " + std::to_string(layers) + " layers, by " + name(rule) + '\n';
+  for (const RuleLoss& loss : losses)
+    text += "  " + name(loss.rule) + ": " + (loss.kl ? "KL divergence " + draw::shown(*loss.kl) + ", " : "") +
+            draw::shown_percent(loss.saturated) + " of the values saturate\n";
+  return text;
 }
 
 }  // namespace kvs::inline calibrate

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "calibrate/full/kv_scales.h"
@@ -28,5 +29,7 @@ std::vector<RuleLoss> rule_losses(Decoder& decoder, const KvScales& scales,
                                   const std::function<void(std::size_t, std::size_t)>& done);
 /// Returns the rule of least divergence; the first of equal ones.
 ScaleRule best_rule(std::span<const RuleLoss> losses);
+/// Describes the chosen rule and the losses of all. @param layers  number of layers with scales
+std::string scales_text(const std::string& types, std::size_t layers, ScaleRule rule, std::span<const RuleLoss> losses);
 
 }  // namespace kvs::inline calibrate

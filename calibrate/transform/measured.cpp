@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "calibrate/common/document_sums.h"
 #include "calibrate/transform/caches.h"
 #include "eval/cache_quality.h"
 #include "io/record.h"
+#include "states/document_sums.h"
 
 namespace kvs::inline calibrate {
 namespace {

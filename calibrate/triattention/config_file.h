@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "calibrate/config/config.h"
@@ -14,5 +15,8 @@ namespace kvs::inline calibrate {
 /// @return the config;  @throws like StagedOutput::commit with `force`
 Json write_triattention_config(const std::vector<QueryStatistics>& layers, const ModelSource& source, Json parameters,
                                const Provenance& provenance, const std::filesystem::path& file, bool force);
+
+/// Describes how concentrated the queries are (QueryStatistics::resultant_length), on average and at least.
+std::string triattention_summary(const std::vector<QueryStatistics>& layers);
 
 }  // namespace kvs::inline calibrate

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "eval/token_choice.h"
+#include "io/finite.h"
 
 namespace kvs::inline eval {
 namespace {
@@ -39,6 +40,19 @@ Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t
   result.end = cache.bytes();
   result.compressions = cache.compressions();
   return result;
+}
+
+void add_generation(const Generation& made, std::span<const std::int32_t> prompt, GenerationResult& result) {
+  const auto rate = [](std::size_t tokens, double seconds) {
+    return tokens == 0 ? std::optional(0.0) : if_finite(static_cast<double>(tokens) / seconds);
+  };
+  result.prompt_ids.assign(prompt.begin(), prompt.end());
+  result.ids = made.ids;
+  result.bytes_end = made.end.stored;
+  result.bytes_allocated = made.end.used + made.end.spare;
+  result.compressions = made.compressions;
+  result.prefill_tokens_per_second = rate(prompt.size(), made.prefill_seconds);
+  result.decode_tokens_per_second = rate(made.ids.size() - 1, made.decode_seconds);
 }
 
 }  // namespace kvs::inline eval

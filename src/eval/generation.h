@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "eval/cached_run.h"
+#include "results/generation.h"
 
 namespace kvs::inline eval {
 
@@ -23,5 +24,8 @@ struct Generation {
 /// @param go_on  called with each new token; returns false to stop
 Generation generate(Decoder& decoder, Cache& cache, std::span<const std::int32_t> prompt, std::size_t count,
                     const std::function<bool(std::int32_t)>& go_on);
+
+/// Adds the text's ids, the cache's bytes and the rates to a result. @param prompt  of generate()
+void add_generation(const Generation& made, std::span<const std::int32_t> prompt, GenerationResult& result);
 
 }  // namespace kvs::inline eval

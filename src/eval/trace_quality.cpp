@@ -164,4 +164,25 @@ TraceQuality trace_quality(std::span<const TokenIds> prompts, std::span<const Tr
   return quality;
 }
 
+TraceTimes trace_times(const TraceRun& run) {
+  TraceTimes times{.trace = run.trace_seconds, .own = run.own_seconds};
+  for (const TraceOutcome& outcome : run.outcomes)
+    times.scored += outcome.scored.cache.seconds + outcome.scored.full->seconds;
+  return times;
+}
+
+TraceFile trace_file(const TraceResult& result, std::span<const TokenIds> prompts,
+                     std::span<const TraceOutcome> outcomes) {
+  TraceFile file{.settings = result.settings,
+                 .prompts = result.prompts,
+                 .dtype = result.dtype,
+                 .model = result.model,
+                 .command = result.command,
+                 .tool_version = result.tool_version};
+  file.traces.reserve(outcomes.size());
+  for (std::size_t n = 0; n < outcomes.size(); ++n)
+    file.traces.push_back({prompts[n], outcomes[n].trace.ids, outcomes[n].trace.ended});
+  return file;
+}
+
 }  // namespace kvs::inline eval

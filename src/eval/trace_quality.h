@@ -19,4 +19,10 @@ PromptMean mean_per_token(std::span<const double> sums, std::span<const double> 
 TraceQuality trace_quality(std::span<const TokenIds> prompts, std::span<const TraceOutcome> outcomes,
                            const ModelConfig& model, std::size_t count);
 
+/// The seconds of a run.
+TraceTimes trace_times(const TraceRun& run);
+/// The file of the traces that a result is measured on.
+TraceFile trace_file(const TraceResult& result, std::span<const TokenIds> prompts,
+                     std::span<const TraceOutcome> outcomes);
+
 }  // namespace kvs::inline eval

@@ -62,7 +62,8 @@ void refuse_options(const Options& options, OptionNames names, std::string_view 
 void require_partner(const Options& options, OptionNames names, OptionNames partners) {
   if (std::ranges::any_of(partners, [&](std::string_view name) { return options.given(std::string(name)); })) return;
   std::string needed;
-  for (const std::string_view name : partners) needed += (needed.empty() ? "--" : " or --") + std::string(name);
+  for (const std::string_view name : partners)
+    if (options.takes(std::string(name))) needed += (needed.empty() ? "--" : " or --") + std::string(name);
   for (const std::string_view name : names)
     if (options.given(std::string(name))) throw Error(ErrorCode::kUsage, "--" + std::string(name), "needs " + needed);
 }

@@ -34,11 +34,13 @@ class Options {
   /// Returns all values of a repeatable option, in order.
   const std::vector<std::string>& list(const std::string& name) const;
   std::int64_t integer(const std::string& name, std::int64_t least, std::int64_t most) const;
-  /// Like integer(), for non-negative numbers.
-  std::size_t count(const std::string& name, std::int64_t least, std::int64_t most) const {
+  /// Like integer(), for non-negative numbers. The table may have checked their range (OptionTable::from).
+  std::size_t count(const std::string& name, std::int64_t least = 0,
+                    std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
     return static_cast<std::size_t>(integer(name, least, most));
   }
-  double real(const std::string& name, double least, double most) const;
+  double real(const std::string& name, double least = -std::numeric_limits<double>::infinity(),
+              double most = std::numeric_limits<double>::infinity()) const;
   /// Returns a number above 0 and at most 1.
   double share(const std::string& name) const;
   const std::string& choice(const std::string& name, std::span<const std::string_view> allowed) const;
@@ -84,7 +86,7 @@ class OptionNames : public std::span<const std::string_view> {
 /// @throws Error kUsage "--NAME: cannot be combined with BESIDE" for the first of `names` on the command line.
 void refuse_options(const Options& options, OptionNames names, std::string_view beside);
 /// @throws Error kUsage "--NAME: needs --A or --B" for the first of `names` on the command line if none of `partners`
-/// is given.
+/// is given. The message names the partners that the command takes.
 void require_partner(const Options& options, OptionNames names, OptionNames partners);
 /// Rejects `--text -` if `reader` reads the text a second time, because standard input can be read only once.
 /// @throws Error kUsage

@@ -108,11 +108,11 @@ struct EvaluationResult {
   CacheQuality quality;
   std::optional<Json> parameters = {};
   std::size_t documents = 0, window = 0;
-  std::string dtype;
-  ModelRecord model;
-  std::vector<std::string> text_sha256;
-  BosRecord bos;
-  std::string command, tool_version;
+  std::string dtype = {};
+  ModelRecord model = {};
+  std::vector<std::string> text_sha256 = {};
+  BosRecord bos = {};
+  std::string command = {}, tool_version = {};
   std::optional<std::size_t> stride = {}, shared_bytes = {};
   std::vector<EngineUse> engines = {};  // that execute the cache; absent in files of older versions
   InputDigests inputs = {};

@@ -16,13 +16,14 @@ struct GenerationResult {
   std::string method;
   Json parameters;
   std::optional<std::int32_t> bos = {};
-  std::vector<std::int32_t> prompt_ids, ids;
-  std::string text;
+  std::vector<std::int32_t> prompt_ids = {}, ids = {};
+  std::string text = {};
   std::size_t bytes_end = 0, bytes_allocated = 0, compressions = 0;
-  std::optional<double> prefill_tokens_per_second, decode_tokens_per_second;  // null if the measured time is 0
-  std::string dtype;
-  ModelRecord model;
-  std::string command, tool_version;
+  std::optional<double> prefill_tokens_per_second = {},
+                        decode_tokens_per_second = {};  // null if the measured time is 0
+  std::string dtype = {};
+  ModelRecord model = {};
+  std::string command = {}, tool_version = {};
   std::optional<std::size_t> shared_bytes = {};
   InputDigests inputs = {};
 
@@ -37,5 +38,8 @@ struct GenerationResult {
     field.inlined(result.inputs);
   }
 };
+
+/// Describes the cache in one line, without the generated text.
+std::string to_text(const GenerationResult& result);
 
 }  // namespace kvs::inline results

@@ -60,6 +60,8 @@ struct ModelRecord {
 
 /// The token id at the start of every document, or null if there is none. Empty if no text was read.
 using BosRecord = std::optional<std::optional<std::int32_t>>;
+/// Returns the record of documents that begin with `bos`; -1: with no such token.
+inline BosRecord bos_record(std::int32_t bos) { return bos < 0 ? std::optional<std::int32_t>() : bos; }
 
 /// SHA-256 digests of the other inputs of a run. `config_sha256` is a list if there are several configs.
 struct InputDigests {

@@ -66,6 +66,10 @@ void LatencyResult::check(const LatencyResult& result, const JsonCursor& json) {
           json.at("caches").at(n).at(std::string(phase.name) + unit).fail(std::to_string(lengths) + " of them");
 }
 
+std::string LatencyResult::heading() const {
+  return head.model.name + " · " + dtype + " on " + device + " · medians of " + std::to_string(repeats);
+}
+
 std::string to_text(const LatencyResult& result) {
   std::ostringstream text;
   for (const Phase& phase : kPhases) {

@@ -37,6 +37,8 @@ struct LatencyResult {
         "repeats", result.repeats)("caches", result.caches);
   }
   static void check(const LatencyResult& result, const JsonCursor& json);
+  /// Returns the heading of the figure.
+  std::string heading() const;
 };
 
 /// Returns one table for the prefill and one for decoding.

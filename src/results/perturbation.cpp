@@ -93,6 +93,13 @@ void PerturbationResult::check(const PerturbationResult& of, const JsonCursor& j
     }
 }
 
+std::string PerturbationResult::heading() const {
+  std::ostringstream text;
+  text << head.model.name << " · " << 100 * share << " % of words replaced by synonyms · "
+       << documents.same_count + documents.other_count << " × " << tokens << " tokens";
+  return text.str();
+}
+
 std::string to_text(const PerturbationResult& result) {
   std::ostringstream text;
   text.precision(5);

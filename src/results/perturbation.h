@@ -75,6 +75,8 @@ struct PerturbationResult {
         "documents", of.documents)("replaced_words", of.replaced_words)("states", of.states);
   }
   static void check(const PerturbationResult& of, const JsonCursor& json);
+  /// Returns the heading of the figure.
+  std::string heading() const;
 };
 
 /// Describes the means over layers in words.

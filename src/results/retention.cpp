@@ -76,6 +76,11 @@ std::string_view words_of(KeptBand band) noexcept {
   return band == KeptBand::kBest ? "largest \u0394" : band == KeptBand::kLow ? "lowest" : "highest";
 }
 
+std::string RetentionResult::heading() const {
+  return head.model.name + " · " + subject() + " · " + std::to_string(documents) + " × " + std::to_string(window) +
+         " tokens";
+}
+
 std::string to_text(const RetentionResult& result) {
   std::ostringstream text;
   text << std::setprecision(4) << "retain: perplexity "

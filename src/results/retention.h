@@ -71,6 +71,8 @@ struct RetentionResult {
     field.absent_or("prefix", of.prefix);
   }
   static void check(const RetentionResult& of, const JsonCursor& json);
+  /// Returns the heading of the figure.
+  std::string heading() const;
   /// Returns "continuation, k_pre, DCT" for headings.
   std::string subject() const { return protocol + ", " + key_space + ", " + (transform == "dct" ? "DCT" : "DFT"); }
 };

@@ -15,15 +15,16 @@ std::string digits(double value, int count) {
   text << std::setprecision(count) << value;
   return text.str();
 }
-std::string percent(double share) { return digits(100 * share, 3) + " %"; }
+std::string percent_text(double share) { return digits(100 * share, 3) + " %"; }
 std::string likelihood(double value) { return digits(value, 4); }
 
 std::string reference_text(const TaskSummary::Reference& reference) {
   const auto& [mean, interval] = reference.difference;
-  std::string text = "the full cache: " + percent(reference.full.accuracy) + " right, log-likelihood " +
+  std::string text = "the full cache: " + percent_text(reference.full.accuracy) + " right, log-likelihood " +
                      likelihood(reference.full.log_likelihood) + "; difference " + likelihood(mean);
   if (interval) text += " (95 % " + likelihood(interval->first) + " to " + likelihood(interval->second) + ")";
-  if (reference.first_token_as_full) text += "; the same first token in " + percent(*reference.first_token_as_full);
+  if (reference.first_token_as_full)
+    text += "; the same first token in " + percent_text(*reference.first_token_as_full);
   return text;
 }
 
@@ -41,14 +42,14 @@ void Answer::check(const Answer& answer, const JsonCursor& json) {
 std::string to_text(const TaskAnswers& answers) {
   const TaskSummary& summary = answers.summary;
   const auto [least, most] = summary.prompt_tokens;
-  std::string text = answers.method + ": " + percent(summary.means.accuracy) + " of " +
+  std::string text = answers.method + ": " + percent_text(summary.means.accuracy) + " of " +
                      std::to_string(summary.questions) + " questions of " + std::to_string(least) +
                      (most > least ? " to " + std::to_string(most) : "") + " tokens right";
   if (const auto& said = summary.means.text)
-    text += ", " + percent(said->recall) + " of the answers, partial " + percent(said->partial) + ", first token " +
-            percent(said->first_token);
+    text += ", " + percent_text(said->recall) + " of the answers, partial " + percent_text(said->partial) +
+            ", first token " + percent_text(said->first_token);
   text += "\n  log-likelihood " + likelihood(summary.means.log_likelihood) + " a token of the answer, cache " +
-          percent(summary.means.bytes_ratio) + " of the full one\n";
+          percent_text(summary.means.bytes_ratio) + " of the full one\n";
   if (summary.reference) text += "  " + reference_text(*summary.reference) + '\n';
   if (answers.shared_bytes)
     text += "  besides the cache, " + shared_bytes_text(*answers.shared_bytes, answers.model.rope.window) + '\n';

@@ -129,10 +129,10 @@ struct TaskAnswers {
   std::optional<Json> parameters = {};
   std::optional<bool> fails_with_full_cache = {};
   std::vector<TaskResult> samples;
-  std::string dtype;
-  ModelRecord model;
-  std::vector<std::string> text_sha256;
-  std::string command, tool_version;
+  std::string dtype = {};
+  ModelRecord model = {};
+  std::vector<std::string> text_sha256 = {};
+  std::string command = {}, tool_version = {};
   std::optional<std::size_t> shared_bytes = {};
   InputDigests inputs = {};
 

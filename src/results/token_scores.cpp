@@ -137,6 +137,13 @@ double TokenScoresResult::overlap() const {
   return sum / static_cast<double>(head_overlap.size());
 }
 
+std::string TokenScoresResult::heading() const {
+  std::ostringstream text;
+  text << head.model.name << " · LagKV, L = " << lag << ", r = " << ratio << " (" << variant << ") · document "
+       << document << ", " << window << " tokens";
+  return text.str();
+}
+
 std::string to_text(const TokenScoresResult& result) {
   const std::size_t partitions = result.tokens_scored / result.lag, kept = result.kept[0][0].size() / partitions;
   std::ostringstream text;

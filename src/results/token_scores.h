@@ -33,6 +33,8 @@ struct TokenScoresResult {
                                                                                                  of.head_overlap);
   }
   static void check(const TokenScoresResult& of, const JsonCursor& json);
+  /// Returns the heading of the figure.
+  std::string heading() const;
   /// Returns the mean of `head_overlap` over layers.
   double overlap() const;
 };

@@ -62,9 +62,9 @@ struct TraceFile {
   TraceSettings settings = {};
   PromptRecord prompts = {};
   std::vector<Trace> traces = {};
-  std::string dtype;
-  ModelRecord model;
-  std::string command, tool_version;
+  std::string dtype = {};
+  ModelRecord model = {};
+  std::string command = {}, tool_version = {};
 
   static void fields(auto& file, auto&& field) {
     field("format", file.format)("version", file.version)("settings", file.settings);
@@ -166,9 +166,9 @@ struct TraceResult {
   std::optional<Json> parameters = {};
   PromptRecord prompts = {};
   std::string trace_sha256;  // of the traces' ids
-  std::string dtype;
-  ModelRecord model;
-  std::string command, tool_version;
+  std::string dtype = {};
+  ModelRecord model = {};
+  std::string command = {}, tool_version = {};
   std::optional<std::size_t> shared_bytes = {};
   InputDigests inputs = {};
   std::optional<TraceTimes> seconds = {};

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "core/error.h"
+#include "io/file.h"
 #include "model/passes_together.h"
 #include "ranks/one_process.h"
 #include "ranks/watch.h"
@@ -60,7 +62,33 @@ std::size_t capture_part(const Run& run, const CaptureJob& job, const CaptureSpl
   return first;
 }
 
+/// Rejects unfinished runs with another --parts, because this run would start anew next to their state. Removes their
+/// state with --force.
+void settle_other_splits(const std::filesystem::path& out, std::span<const std::filesystem::path> files,
+                         const RunOptions& run) {
+  for (const std::filesystem::path& kept : unfinished_other_splits(out, files)) {
+    if (!run.force)
+      throw Error(ErrorCode::kConflict, kept.string(),
+                  "found an unfinished run with another --parts, expected the same --parts to go on or --force to drop "
+                  "it");
+    std::filesystem::path file = kept;
+    while (file.extension() != out.extension()) file.replace_extension();
+    const OutputLock lock(file);  // fails if a running process holds the lock
+    std::filesystem::remove(kept);
+  }
+}
+
 }  // namespace
+
+std::vector<std::filesystem::path> checked_files(const CaptureSplit& split, const std::filesystem::path& out,
+                                                 const Run& run) {
+  std::vector<std::filesystem::path> files = split.parts > 0 ? split.paths(out) : std::vector{out};
+  check_inputs_spared(files, run.options(), files.size());
+  if (!run.is_root()) return files;
+  for (const auto& file : files) check_output(file, run.settings().replace());
+  settle_other_splits(out, files, run.settings());
+  return files;
+}
 
 std::size_t capture_whole(const Run& run, const CaptureJob& job, const std::filesystem::path& out) {
   std::unique_ptr<CaptureWriter> writer;  // of rank 0

@@ -5,7 +5,6 @@
 
 #include "calibrate/config/config.h"
 #include "io/json.h"
-#include "model/model_json.h"
 #include "run/kept_state.h"
 
 namespace kvs::inline run {
@@ -23,6 +22,19 @@ void Run::take_outputs(RunOutputs outputs) {
   std::vector<std::filesystem::path> locked = outputs_->others;
   locked.push_back(outputs_->main);
   lock_.emplace(holder(), settings_.lock, locked);
+}
+
+void Run::take_named_outputs(const std::vector<std::filesystem::path>& named) {
+  if (named.empty()) return;
+  take_outputs({.main = named.front(),
+                .others = {named.begin() + 1, named.end()},
+                .state = options_.has("out") ? RunOutputs::State::kJournal : RunOutputs::State::kNone});
+}
+
+void Run::identify(const std::vector<std::string>& text_sha256) {
+  Corpus read;
+  read.text_sha256 = text_sha256;
+  identity_ = run_identity(options_, model(), read);
 }
 
 void Run::read_texts(const std::function<std::size_t(std::size_t)>& positions, const CorpusOptionNames& names) {
@@ -69,14 +81,12 @@ std::optional<Checkpoint::State> Run::saved_state() {
 
 ResultHead Run::result_head(const std::string& format, std::size_t window) const {
   Provenance record = provenance();
-  ResultHead head{.format = format,
-                  .model = model_record(config(), model().sha256(), window),
-                  .command = std::move(record.command),
-                  .tool_version = std::move(record.tool_version),
-                  .text_sha256 = std::move(record.text_sha256)};
-  head.bos.emplace();
-  if (corpus_.bos >= 0) head.bos = corpus_.bos;
-  return head;
+  return {.format = format,
+          .model = model_record(config(), model().sha256(), window),
+          .command = std::move(record.command),
+          .tool_version = std::move(record.tool_version),
+          .text_sha256 = std::move(record.text_sha256),
+          .bos = bos_record(corpus_.bos)};
 }
 
 InputDigests Run::input_digests() const { return from_json<InputDigests>({provenance().inputs, "inputs"}); }

@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "io/journal.h"
 #include "io/output_set.h"
+#include "model/model_json.h"
 #include "results/head.h"
 #include "run/estimate.h"
 #include "run/finished.h"
@@ -22,6 +23,7 @@
 #include "run/outputs.h"
 #include "run/progress.h"
 #include "run/text_input.h"
+#include "version.h"
 
 namespace kvs::inline run {
 
@@ -63,9 +65,14 @@ class Run {
 
   /// @throws the errors of check_outputs() and OutputLock
   void take_outputs(RunOutputs outputs);
+  /// Takes the outputs that the options name, the main one first; none: the run writes nothing. Only a run with --out
+  /// keeps a journal.
+  void take_named_outputs(const std::vector<std::filesystem::path>& named);
   void open_model() { source_ = kvs::open_model(options_); }
   /// @param positions, names  as in load_corpus()
   void read_texts(const std::function<std::size_t(std::size_t)>& positions = {}, const CorpusOptionNames& names = {});
+  /// Sets the identity of a run that reads texts by itself. @param text_sha256  of their files
+  void identify(const std::vector<std::string>& text_sha256);
   /// Returns true if a previous run has finished, and prints its result.
   /// @param written  returns the files written in addition to the main output, given its content; empty: all of
   /// RunOutputs::others
@@ -106,6 +113,16 @@ class Run {
   /// @param window  tokens of the documents that the model reads
   ResultHead result_head(const std::string& format, std::size_t window) const;
   InputDigests input_digests() const;
+  /// Sets the members of a result that describe the run: dtype, model, command, tool_version and inputs.
+  /// @param window  as in result_head()
+  template <class Result>
+  void describe(Result& result, std::size_t window) const {
+    result.dtype = name_of(backend().compute_type());
+    result.model = model_record(config(), model().sha256(), window);
+    result.command = options_.command();
+    result.tool_version = kToolVersion;
+    result.inputs = input_digests();
+  }
 
   /// Puts the outputs in place, if there are any, and removes the state.
   /// @param staged  files that are put in place together with the outputs

@@ -37,15 +37,11 @@ void print_notes(const Tokenizer& tokenizer, bool quiet) {
 std::unique_ptr<Tokenizer> tokenizer_of(const ModelSource& model, bool has_tokens, BosChoice bos, bool quiet) {
   if (has_tokens && bos == BosChoice::kOff) return nullptr;
   if (!has_tokens || bos == BosChoice::kOn) return model.load_tokenizer();
-  try {
-    return model.load_tokenizer();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInput && error.code() != ErrorCode::kUnsupported) throw;
-    print_note(
-        "note: no begin-of-sequence token goes before the windows of --tokens-file: " + std::string(error.what()),
-        quiet);
-    return nullptr;
-  }
+  std::string error;
+  auto tokenizer = find_tokenizer(model, error);
+  if (!tokenizer)
+    print_note("note: no begin-of-sequence token goes before the windows of --tokens-file: " + error, quiet);
+  return tokenizer;
 }
 
 CorpusOptions corpus_options(const Options& options, const RunOptions& run, const CorpusOptionNames& names) {
@@ -130,6 +126,16 @@ void add_text_options(OptionTable& table) {
       .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
       .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping")
       .check(check_text_options);
+}
+
+std::unique_ptr<Tokenizer> find_tokenizer(const ModelSource& model, std::string& error) {
+  try {
+    return model.load_tokenizer();
+  } catch (const Error& found) {
+    if (found.code() != ErrorCode::kInput && found.code() != ErrorCode::kUnsupported) throw;
+    error = found.what();
+    return nullptr;
+  }
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& model, const RunOptions& run) {

@@ -38,6 +38,8 @@ void print_leniency(std::size_t replaced_bytes, std::size_t skipped_lines, bool 
 
 /// Loads the model's tokenizer. Prints where its ids may differ from what its files promise.
 std::unique_ptr<Tokenizer> load_tokenizer(const ModelSource& model, const RunOptions& run);
+/// Returns nullptr and sets `error` if the model has no tokenizer that can be read.
+std::unique_ptr<Tokenizer> find_tokenizer(const ModelSource& model, std::string& error);
 
 /// Names of the options that select documents; empty: no such option.
 struct CorpusOptionNames {

@@ -26,7 +26,7 @@ allowed() {
     tasks) echo "$model" "$eval" tasks ;;
     calibrate) echo "$model" "$eval" options analyzers tasks calibrate ;;
     export/engines) echo "$model" "$eval" calibrate engines ;;
-    run) echo "$model" "$eval" options calibrate engines run ;;
+    run) echo "$model" "$eval" options tasks calibrate engines run ;;
     calibrate/compare) echo "$model" "$eval" options analyzers tasks calibrate engines run ;;
     export) echo "$model" "$eval" calibrate engines export embedded ;;
     cli) echo "$model" "$eval" options analyzers tasks calibrate engines run export cli ;;

@@ -8,14 +8,11 @@
 #include "calibrate/compare/configurations.h"
 #include "calibrate/compare/options.h"
 #include "cli/kvcalibrate/commands.h"
-#include "cli/kvcalibrate/task_input.h"
-#include "run/progress.h"
-#include "run/run.h"
 
 namespace kvs::inline cli {
 namespace {
 
-constexpr double kTimes = 0.1, kQuestions = 0.1;  // shares of --time for the front's speeds and questions
+constexpr double kTimes = 0.1;  // share of --time for the front's speeds
 
 OptionTable compare_options() {
   OptionTable table(
@@ -43,25 +40,17 @@ void add_identity(Run& run, const std::optional<Corpus>& calibration) {
   if (!compared_series(run.options()).empty()) add_decompositions(run.identity());
 }
 
-CompareInput compare_input(const Run& run, const CompareGrid& planned) {
+/// Adds the caches of configs, the text to calibrate on, and the tokens to time.
+CompareInput input_of(const Run& run, CompareGrid grid) {
   const Options& options = run.options();
-  CompareInput input;
-  input.grid = planned;
-  input.engine = compared_engine(options);
+  grid.prefix = compare_prefix(options, run.tokens());
+  CompareInput input = compare_input(run, std::move(grid), compared_engine(options), kTimes);
   input.plan.all = options.flag("no-early-stop");
-  if (options.has("time"))
-    input.plan.seconds = (1 - kTimes - (options.has("task") ? kQuestions : 0)) * compare_seconds(options);
-  input.documents = documents_in_turn(run.corpus());
+  input.decode = compare_decode(options, run.tokens() - input.grid.prefix - 1);
+  for (Configuration& one : file_configurations(options.list("config"), input.grid, run.model()))
+    input.configurations.push_back(std::move(one));
   if (!options.list("calibration-text").empty())
     input.calibration = load_calibration(options, run.settings(), run.model(), run.corpus());
-  CompareGrid& grid = input.grid;
-  grid.tokens = input.documents.front().size();
-  grid.prefix = input.plan.prefix = compare_prefix(options, grid.tokens);
-  input.decode = compare_decode(options, grid.tokens - grid.prefix - 1);
-  Progress progress("compare: sizes", grid.methods.size(), run.quiet());
-  input.configurations = grid_configurations(grid, run.config(), progress.counter());
-  for (Configuration& one : file_configurations(options.list("config"), grid, run.model()))
-    input.configurations.push_back(std::move(one));
   return input;
 }
 
@@ -90,18 +79,14 @@ void run_compare(const Options& options) {
 
   run.open_model();
   run.read_texts();
-  CompareInput input = compare_input(run, grid);
-  std::optional<TaskInput> task;
-  if (options.has("task")) task.emplace(run);
+  CompareInput input = input_of(run, grid);
   add_identity(run, input.calibration);
   if (run.is_finished([&](const Json& json) {
         return files.written(from_json<ComparisonResult>({json, files.out.string()}));
       }))
     return;
   run.load();
-  std::optional<FrontQuestions> asked;
-  if (task) asked.emplace(FrontQuestions{task->task, task->questions.samples, task->plan, task->longest});
-  run_comparison(run, files, std::move(input), asked, clock);
+  run_comparison(run, files, std::move(input), clock);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "calibrate/elitekv/charts.h"
@@ -9,16 +10,35 @@
 #include "calibrate/elitekv/report.h"
 #include "calibrate/elitekv/sets.h"
 #include "cli/kvcalibrate/commands.h"
-#include "cli/kvcalibrate/elite_input.h"
+#include "core/error.h"
 #include "run/capture_input.h"
 #include "run/progress.h"
-#include "run/run.h"
 #include "states/capture_run.h"
+#include "states/in_memory_source.h"
 #include "states/live_source.h"
 #include "states/second_moment_source.h"
 
 namespace kvs::inline cli {
 namespace {
+
+constexpr std::size_t kHeldBytes = std::size_t{2} << 30;  // limit for q_pre and k_pre kept between passes with p = 1
+
+/// The inputs of the command: a model, a capture, or both.
+struct EliteInput : StateInput {
+  std::vector<std::vector<std::int32_t>> documents;  // of the texts; held-out documents are last
+  std::unique_ptr<StateSource> held = nullptr;       // states that are kept in memory between passes
+};
+
+EliteInput open_input(Run& run, const Options& options) {
+  EliteInput input;
+  static_cast<StateInput&>(input) = open_states(run, planned_whitening(options) != Whitening::kOff);
+  for (const StateKind kind : {StateKind::kQPre, StateKind::kKPre})
+    if (input.reader && !input.reader->header().states.contains(kind))
+      throw Error(ErrorCode::kInput, options.text("capture"),
+                  "found no " + std::string(name_of(kind)) + ", expected q_pre and k_pre");
+  if (has_factors(options)) add_decompositions(run.identity());
+  return input;
+}
 
 /// Computes the second moments of x in a separate live pass, because a capture does not contain x.
 std::vector<double> live_moments(const EliteInput& input, Run& run, const std::vector<std::size_t>& layers,
@@ -113,7 +133,6 @@ void find_sets(const EliteInput& input, ElitePlan& plan, EliteSearch& search, Ca
 }
 
 void check_capture(const Options& options) {
-  require_partner(options, kCaptureOptions, {"capture"});
   if (!options.has("capture")) return;
   if (!options.has("model")) refuse_options(options, {"weights-budget"}, "--capture without --model");
   if (options.text("outputs") == "fitted") refuse_options(options, {"outputs"}, "--capture");
@@ -134,6 +153,7 @@ OptionTable elitekv_table() {
        "--rank 192 --out elitekv.json",
        "kvcalibrate elitekv --capture book.h5 --elite 8 --norm 1 --granularity query-head --out elite.json"});
   add_elite_options(table);
+  add_capture_options(table);
   add_model_run_options(table, true);
   table.check(check_elite_options).check(check_capture);
   return table;
@@ -143,7 +163,7 @@ void run_elitekv(const Options& options) {
   const std::filesystem::path out = options.text("out");
   Run run(options);
   run.take_outputs(outputs_of(options));
-  EliteInput input = open_elite_input(run, planned_whitening(options) != Whitening::kOff);
+  EliteInput input = open_input(run, options);
   if (run.is_finished()) return;
   ElitePlan plan = elite_plan(options, input.config, input.layers, run.corpus().documents.size());
   read_sinks(plan.search.rules, plan.search.geometry.layers, input.config, run.has_model() ? &run.model() : nullptr);
@@ -151,7 +171,11 @@ void run_elitekv(const Options& options) {
   Corpus corpus = run.corpus();
   hold_out(corpus, plan.held_out);
   input.documents = tokens_of(corpus);
-  start_elite_source(input, run, plan.search.norm);
+  input.open_source(run, input.documents);
+  if (input.reader)
+    run.start_on(*input.backend);
+  else if (plan.search.norm == 1)
+    input.held = std::make_unique<InMemorySource>(*input.source, kHeldBytes);
   print_estimate(estimate_of(input, plan, run), input.source->backend(), run.settings());
   const auto ops = make_calibration_ops(input.source->backend());
   EliteSearch search(plan.search, *ops, *input.source, input.held ? *input.held : *input.source);

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/kvcalibrate/eval.h"
+
 #include <filesystem>
 
 #include "calibrate/cache_options.h"
 #include "calibrate/config/config.h"
 #include "calibrate/method_help.h"
 #include "cli/kvcalibrate/commands.h"
-#include "cli/kvcalibrate/eval_task.h"
-#include "cli/kvcalibrate/eval_trace.h"
-#include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
 #include "eval/cache_quality.h"
 #include "eval/evaluation.h"
 #include "export/engines/engine.h"
-#include "io/journal.h"
-#include "io/output_set.h"
 #include "run/progress.h"
-#include "run/run.h"
+#include "run/task_input.h"
 
 namespace kvs::inline cli {
 namespace {
@@ -76,10 +73,7 @@ void take_outputs(Run& run) {
   std::vector<std::filesystem::path> outputs;
   for (const char* name : {"out", "save-config"})
     if (run.options().has(name)) outputs.emplace_back(run.options().text(name));
-  if (outputs.empty()) return;
-  run.take_outputs({.main = outputs.front(),
-                    .others = {outputs.begin() + 1, outputs.end()},
-                    .state = run.options().has("out") ? RunOutputs::State::kJournal : RunOutputs::State::kNone});
+  run.take_named_outputs(outputs);
 }
 
 /// Returns the config of --save-config. No text was used to choose the settings; `quality` holds the measured values.
@@ -110,8 +104,8 @@ EvaluationPlan make_plan(const CacheChoice& choice, const Run& run) {
   EvaluationPlan plan{.make = cache_maker(choice, run.backend(), run.config(), run.tokens())};
   plan.compare = !choice.is_full() && options.text("reference") == "full";
   if (plan.compare) plan.parts = kCurveParts;
-  if (options.has("stride")) plan.last = static_cast<std::size_t>(options.integer("stride", 1, kLongestWindow));
-  plan.decode = static_cast<std::size_t>(options.integer("decode", 0, tokens));
+  if (options.has("stride")) plan.last = options.count("stride");
+  plan.decode = options.count("decode", 0, tokens);
   return plan;
 }
 
@@ -133,22 +127,17 @@ void note_idleness(const CacheChoice& choice, const CacheQuality& found, const R
 
 EvaluationResult result_of(const CacheChoice& choice, const EvaluationPlan& plan, const Evaluation& evaluation,
                            const Run& run) {
-  ResultHead head = run.result_head("", run.tokens());
   EvaluationResult result{.method = choice.name(),
                           .quality = cache_quality(evaluation, run.config(), run.tokens()),
                           .parameters = choice.shown_parameters(),
                           .documents = run.documents().size(),
                           .window = run.tokens(),
-                          .dtype = std::string(name_of(run.backend().compute_type())),
-                          .model = std::move(head.model),
-                          .text_sha256 = std::move(head.text_sha256),
-                          .bos = head.bos,
-                          .command = std::move(head.command),
-                          .tool_version = std::move(head.tool_version),
-                          .engines = engine_uses(EngineCache(choice, run.config())),
-                          .inputs = run.input_digests()};
+                          .text_sha256 = run.corpus().text_sha256,
+                          .bos = bos_record(run.corpus().bos),
+                          .shared_bytes = choice.shown_shared_bytes(),
+                          .engines = engine_uses(EngineCache(choice, run.config()))};
+  run.describe(result, run.tokens());
   if (plan.last > 0) result.stride = plan.last;
-  if (choice.shared_bytes() > 0) result.shared_bytes = choice.shared_bytes();
   return result;
 }
 

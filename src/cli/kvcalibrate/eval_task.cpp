@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/kvcalibrate/eval_task.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
 
-#include "calibrate/cache_options.h"
 #include "calibrate/prompt_caches.h"
-#include "calibrate/registry.h"
-#include "cli/kvcalibrate/task_input.h"
+#include "cli/kvcalibrate/eval.h"
 #include "core/error.h"
-#include "model/model_json.h"
 #include "run/progress.h"
-#include "run/run.h"
+#include "run/task_input.h"
 #include "tasks/task_summary.h"
-#include "version.h"
 
 namespace kvs::inline cli {
 namespace {
@@ -23,19 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 8> kTextScoringOptions{"tokens-file", "window", "documents",   "windows",
                                                               "stride",      "decode", "save-config", "prompts"};
 
-/// Returns --prefill; its default for a method that compresses only a whole prefix is context.
-std::string prefill_of(const Options& options, const Method& method) {
-  const std::string& prefill = options.text("prefill");
-  if (method.prefill == Prefill::kNone && prefill != "stepwise")
-    throw Error(ErrorCode::kUsage, "--prefill",
-                "found " + prefill + ", expected stepwise with a config of " + std::string(method.name));
-  if (method.prefill != Prefill::kWhole || prefill != "stepwise") return prefill;
-  if (options.given("prefill"))
-    throw Error(ErrorCode::kUsage, "--prefill",
-                "found stepwise, expected context or prompt: the method acts at a prefix's end alone");
-  return "context";
-}
-
 void check_task_options(const Options& options) {
   require_partner(options, {"prefill"}, {"task", "trace", "trace-from"});
   if (!options.has("task")) return;
@@ -43,49 +24,20 @@ void check_task_options(const Options& options) {
   check_prefill(options, "--task");
 }
 
-}  // namespace
-
-void check_prefill(const Options& options, const std::string& beside) {
-  const Json settings = parse_settings(options.list("set"), "--set");
-  for (const char* name : {"prefix", "prefill"})
-    if (settings.contains(name))
-      throw Error(ErrorCode::kUsage, std::string("--set ") + name,
-                  "cannot be combined with " + beside + "; see --prefill");
-  if (options.has("method")) (void)prefill_of(options, *find_method(options.text("method")));
-}
-
-TaskCache prompted_cache(const Options& options, const ModelSource& source) {
-  const Method* named = options.has("method") ? find_method(options.text("method")) : nullptr;
-  // The length of a prefix is the length of its question, which is not known yet.
-  const Json assumed = named != nullptr && named->prefill == Prefill::kWhole
-                           ? prefix_parameters(kLongestQuestion).values
-                           : Json::object();
-  CacheChoice choice = choose_cache(options, source, nullptr, assumed);
-  std::string prefill = prefill_of(options, *choice.method);
-  return {std::move(choice), std::move(prefill)};
-}
-
-namespace {
-
 TaskAnswers answers_of(const TaskCache& cache, const TaskInput& input, std::vector<TaskResult> results,
                        const Run& run) {
-  const CacheChoice& choice = cache.choice;
   const TaskSummary summary = task_summary(results);
-  TaskAnswers answers{.method = choice.name(),
+  TaskAnswers answers{.method = cache.choice.name(),
                       .task = input.task,
                       .prefill = cache.prefill,
-                      .bos = input.plan.bos < 0 ? std::nullopt : std::optional(input.plan.bos),
+                      .bos = bos_record(input.plan.bos),
                       .summary = summary,
-                      .parameters = choice.shown_parameters(),
+                      .parameters = cache.choice.shown_parameters(),
                       .samples = std::move(results),
-                      .dtype = std::string(name_of(run.backend().compute_type())),
-                      .model = model_record(run.config(), run.model().sha256(), input.longest),
                       .text_sha256 = input.questions.sha256,
-                      .command = run.options().command(),
-                      .tool_version = kToolVersion,
-                      .inputs = run.input_digests()};
-  if (choice.is_full() || summary.reference) answers.fails_with_full_cache = summary.is_failed();
-  if (choice.shared_bytes() > 0) answers.shared_bytes = choice.shared_bytes();
+                      .shared_bytes = cache.choice.shown_shared_bytes()};
+  run.describe(answers, input.longest);
+  if (cache.choice.is_full() || summary.reference) answers.fails_with_full_cache = summary.is_failed();
   return answers;
 }
 
@@ -138,9 +90,7 @@ void run_eval_task(Run& run) {
   run.open_model();
   const TaskCache cache = prompted_cache(options, run.model());
   const TaskInput input(run);
-  Corpus read;  // identifies the texts of the run
-  read.text_sha256 = input.questions.sha256;
-  run.identity() = run_identity(options, run.model(), read);
+  run.identify(input.questions.sha256);
   run.identity()["bos"] = bos_json(input.plan.bos);
   if (run.is_finished([&](const Json& json) { return has_map(json) ? figures : std::vector<std::filesystem::path>(); }))
     return;

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/kvcalibrate/eval_trace.h"
-
 #include <array>
 #include <filesystem>
 
-#include "cli/kvcalibrate/eval_task.h"
-#include "cli/kvcalibrate/trace_input.h"
-#include "core/error.h"
+#include "calibrate/prompt_caches.h"
+#include "cli/kvcalibrate/eval.h"
 #include "eval/cache_quality.h"
-#include "eval/trace.h"
 #include "eval/trace_quality.h"
-#include "io/output_set.h"
-#include "model/model_json.h"
 #include "run/progress.h"
-#include "version.h"
+#include "run/trace_input.h"
 
 namespace kvs::inline cli {
 namespace {
@@ -30,7 +24,6 @@ void check_trace_options(const Options& options) {
     refuse_options(options, {"text", "tokens-file", "window", "documents", "windows", "invalid-utf8", "skip-bad-lines"},
                    "--prompts");
   if (options.has("chat")) refuse_options(options, {"bos"}, "--chat");
-  if (options.has("temperature")) (void)options.real("temperature", kLeastTemperature, kMostTemperature);
   if (!is_eval_trace(options)) return;
   if (options.has("trace-from")) refuse_options(options, {"trace"}, "--trace-from");
   const std::string beside = options.has("trace") ? "--trace" : "--trace-from";
@@ -38,7 +31,7 @@ void check_trace_options(const Options& options) {
   check_prefill(options, beside);
 }
 
-/// Registers --out with its figure, and --trace-out, as outputs. Without --out a run keeps no state for --resume.
+/// Registers --out with its figure, and --trace-out, as outputs.
 void take_trace_outputs(Run& run) {
   const Options& options = run.options();
   std::vector<std::filesystem::path> outputs;
@@ -47,10 +40,7 @@ void take_trace_outputs(Run& run) {
     outputs.insert(outputs.begin(), options.text("out"));
   }
   if (options.has("trace-out")) outputs.emplace_back(options.text("trace-out"));
-  if (outputs.empty()) return;
-  run.take_outputs({.main = outputs.front(),
-                    .others = {outputs.begin() + 1, outputs.end()},
-                    .state = options.has("out") ? RunOutputs::State::kJournal : RunOutputs::State::kNone});
+  run.take_named_outputs(outputs);
 }
 
 /// Returns a function that creates the cache of a prompt.
@@ -92,29 +82,9 @@ TraceResult result_of(const TaskCache& cache, const TraceInput& input, const Tra
                      .parameters = cache.choice.shown_parameters(),
                      .prompts = input.record,
                      .trace_sha256 = digest_of_traces(traces),
-                     .dtype = std::string(name_of(run.backend().compute_type())),
-                     .model = model_record(run.config(), run.model().sha256(), input.length()),
-                     .command = run.options().command(),
-                     .tool_version = kToolVersion,
-                     .inputs = run.input_digests()};
-  if (cache.choice.shared_bytes() > 0) result.shared_bytes = cache.choice.shared_bytes();
+                     .shared_bytes = cache.choice.shown_shared_bytes()};
+  run.describe(result, input.length());
   return result;
-}
-
-/// Returns the file of --trace-out.
-TraceFile trace_file(const TraceResult& result, const TraceInput& input, const TraceRun& found) {
-  TraceFile file{.settings = result.settings,
-                 .prompts = result.prompts,
-                 .traces = {},
-                 .dtype = result.dtype,
-                 .model = result.model,
-                 .command = result.command,
-                 .tool_version = result.tool_version};
-  for (std::size_t n = 0; n < found.outcomes.size(); ++n) {
-    const Continuation& trace = found.outcomes[n].trace;
-    file.traces.push_back({input.prompts[n], trace.ids, trace.ended});
-  }
-  return file;
 }
 
 RunFigures figures_of(const TraceResult& result) {
@@ -128,13 +98,6 @@ void write(const TraceResult& result, const TraceFile& traces, Run& run) {
   if (options.has("trace-out")) staged.add(options.text("trace-out"), dump_json(to_json(traces), -1) + "\n");
   if (options.has("out")) return run.write(staged, to_json(result), [&] { return figures_of(result); });
   staged.commit(run.settings().replace());
-}
-
-TraceTimes times_of(const TraceRun& found) {
-  TraceTimes times{.trace = found.trace_seconds, .own = found.own_seconds};
-  for (const TraceOutcome& outcome : found.outcomes)
-    times.scored += outcome.scored.cache.seconds + outcome.scored.full->seconds;
-  return times;
 }
 
 }  // namespace
@@ -152,6 +115,7 @@ void add_trace_options(OptionTable& table) {
       .value("temperature", "NUMBER",
              "draw the tokens from the softmax of logits / NUMBER, with the same random numbers for both caches "
              "(default: the most probable token)")
+      .from(1e-3, 100)
       .value("trace-out", "FILE", "also write prompts and traces to FILE")
       .value("trace-from", "FILE", "use the prompts and traces of a FILE of --trace-out instead of making them")
       .check(check_trace_options);
@@ -169,8 +133,8 @@ void run_eval_trace(Run& run) {
   const TraceRun found = continue_all(make_plan(cache, input, run), input, run);
   if (!run.is_root()) return;
   TraceResult result = result_of(cache, input, found, run);
-  write(result, trace_file(result, input, found), run);
-  result.seconds = times_of(found);
+  write(result, trace_file(result, input.prompts, found.outcomes), run);
+  result.seconds = trace_times(found);
   run.print(to_json(result), to_text(result));
 }
 

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <optional>
-
 #include "calibrate/cache_options.h"
 #include "calibrate/method_help.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
-#include "core/utf8.h"
 #include "eval/generation.h"
-#include "io/finite.h"
-#include "model/model_json.h"
-#include "results/evaluation.h"
-#include "results/generation.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "run/text_stream.h"
 #include "texts/text_source.h"
-#include "version.h"
 
 namespace kvs::inline cli {
 namespace {
@@ -45,13 +37,6 @@ OptionTable generate_options() {
   return table;
 }
 
-/// @throws Error kUsage if --prompt is missing or is not valid UTF-8.
-void check_prompt(const Options& options) {
-  const std::string& prompt = options.text("prompt");
-  if (find_invalid_utf8(prompt) != std::string_view::npos)
-    throw Error(ErrorCode::kUsage, "--prompt", "found bytes that are not UTF-8");
-}
-
 std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& tokenizer, std::int32_t bos) {
   std::vector<std::int32_t> ids = tokenizer.encode(options.text("prompt"));
   begin_with(bos, ids);
@@ -59,78 +44,34 @@ std::vector<std::int32_t> prompt_ids(const Options& options, const Tokenizer& to
   return ids;
 }
 
-/// The prompt to continue, and the cache to use.
-struct GenerationPlan {
-  CacheChoice choice;
-  std::int32_t bos = -1;
-  std::vector<std::int32_t> prompt = {};
-  std::size_t count = 0;  // tokens to generate
-
-  std::size_t tokens() const { return prompt.size() + count; }
-};
-
-GenerationPlan make_plan(const Options& options, CacheChoice choice, const Tokenizer& tokenizer) {
-  GenerationPlan plan{.choice = std::move(choice), .bos = chosen_bos(tokenizer, bos_choice(options))};
-  plan.prompt = prompt_ids(options, tokenizer, plan.bos);
-  plan.count = static_cast<std::size_t>(options.integer("max-new-tokens", 1, kMaxTokens));
-  return plan;
-}
-
-std::string summary(const GenerationPlan& plan, const Generation& made) {
-  return plan.choice.name() + ": " + std::to_string(plan.prompt.size()) + " tokens of prompt" +
-         (plan.bos < 0 ? "" : " with BOS") + ", " + std::to_string(plan.count) + " generated, " +
-         std::to_string(made.compressions) + " compressions, " + human_bytes(static_cast<double>(made.end.stored)) +
-         " cache at the end" +
-         (plan.choice.shared_bytes() == 0
-              ? ""
-              : ", besides " + shared_bytes_text(plan.choice.shared_bytes(), plan.tokens()));
-}
-
-GenerationResult result_of(const GenerationPlan& plan, const Generation& made, const std::string& text,
-                           const Run& run) {
-  const auto rate = [](std::size_t tokens, double seconds) {
-    return tokens == 0 ? std::optional(0.0) : if_finite(static_cast<double>(tokens) / seconds);
-  };
-  std::size_t replaced = 0;
-  GenerationResult result{.method = plan.choice.name(),
-                          .parameters = plan.choice.given(),
-                          .bos = plan.bos < 0 ? std::nullopt : std::optional(plan.bos),
-                          .prompt_ids = plan.prompt,
-                          .ids = made.ids,
-                          .text = replace_invalid_utf8(text, replaced),
-                          .bytes_end = made.end.stored,
-                          .bytes_allocated = made.end.used + made.end.spare,
-                          .compressions = made.compressions,
-                          .prefill_tokens_per_second = rate(plan.prompt.size(), made.prefill_seconds),
-                          .decode_tokens_per_second = rate(plan.count - 1, made.decode_seconds),
-                          .dtype = std::string(name_of(run.backend().compute_type())),
-                          .model = model_record(run.config(), run.model().sha256(), plan.tokens()),
-                          .command = run.options().command(),
-                          .tool_version = kToolVersion,
-                          .inputs = run.input_digests()};
-  if (plan.choice.shared_bytes() > 0) result.shared_bytes = plan.choice.shared_bytes();
-  return result;
-}
-
 void run_generate(const Options& options) {
-  check_prompt(options);
   Run run(options);
   run.open_model();
-  CacheChoice choice = choose_cache(options, run.model(), &kFullMethod);
+  const CacheChoice choice = choose_cache(options, run.model(), &kFullMethod);
   const auto tokenizer = load_tokenizer(run.model(), run.settings());
-  const GenerationPlan plan = make_plan(options, std::move(choice), *tokenizer);
+  const std::int32_t bos = chosen_bos(*tokenizer, bos_choice(options));
+  const std::vector<std::int32_t> prompt = prompt_ids(options, *tokenizer, bos);
+  const std::size_t count = options.count("max-new-tokens"), tokens = prompt.size() + count;
   run.load();
-  Cache cache = cache_maker(plan.choice, run.backend(), run.config(), plan.tokens())();
+  Cache cache = cache_maker(choice, run.backend(), run.config(), tokens)();
   TextStream stream(*tokenizer);
   const bool json = run.settings().json;
-  const Generation made = generate(run.decoder(), cache, plan.prompt, plan.count, [&](std::int32_t id) {
+  const Generation made = generate(run.decoder(), cache, prompt, count, [&](std::int32_t id) {
     if (!json) stream.add(id);
     return true;
   });
   const std::string text = tokenizer->decode(made.ids);
-  if (json) return run.print(to_json(result_of(plan, made, text, run)), "");
+  std::size_t replaced = 0;
+  GenerationResult result{.method = choice.name(),
+                          .parameters = choice.given(),
+                          .bos = bos < 0 ? std::nullopt : std::optional(bos),
+                          .text = replace_invalid_utf8(text, replaced),
+                          .shared_bytes = choice.shown_shared_bytes()};
+  add_generation(made, prompt, result);
+  run.describe(result, tokens);
+  if (json) return run.print(to_json(result), "");
   stream.end(text);
-  print_note(summary(plan, made), run.quiet());
+  print_note(to_text(result), run.quiet());
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ LatencyPlan make_plan(const Options& options) {
   LatencyPlan plan;
   plan.lengths = options.integers("lengths", 1, static_cast<std::size_t>(kLongestRun));
   std::ranges::sort(plan.lengths);
-  plan.decode = options.count("decode", 1, kLongestRun);
-  plan.repeats = options.count("repeats", 1, kMaxRepeats);
+  plan.decode = options.count("decode");
+  plan.repeats = options.count("repeats");
   const std::size_t tokens = plan.lengths.back() + plan.decode;
-  if (const auto window = options.count("window", 2, kLongestRun); tokens > window)
+  if (const std::size_t window = options.count("window"); tokens > window)
     throw Error(ErrorCode::kUsage, "--lengths",
                 "found " + std::to_string(plan.lengths.back()) + " and " + std::to_string(plan.decode) +
                     " to decode, expected no more than --window's " + std::to_string(window) + " in all");
@@ -88,11 +88,6 @@ std::vector<std::vector<LatencyCell>> measure(const LatencyPlan& plan, const std
   return cells;
 }
 
-std::string heading(const Run& run, const LatencyPlan& plan) {
-  return run.config().name + " · " + std::string(name_of(run.backend().compute_type())) + " on " +
-         std::string(run.backend().device()) + " · medians of " + std::to_string(plan.repeats);
-}
-
 void run_latency(const Options& options) {
   const LatencyPlan plan = make_plan(options);
   const std::size_t tokens = plan.lengths.back() + plan.decode;
@@ -115,7 +110,7 @@ void run_latency(const Options& options) {
   result.device = run.backend().device();
   result.dtype = name_of(run.backend().compute_type());
   run.finish(to_json(result), to_text(result), [&] {
-    return RunFigures{{"", latency_chart(heading(run, plan), result)}};
+    return RunFigures{{"", latency_chart(result.heading(), result)}};
   });
 }
 

@@ -1,53 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <exception>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "calibrate/budget/size.h"
-#include "calibrate/compare/comparison_run.h"
-#include "calibrate/compare/configurations.h"
 #include "calibrate/compare/options.h"
-#include "calibrate/compare/recommendation.h"
+#include "calibrate/compare/recommend_plan.h"
 #include "calibrate/registry.h"
 #include "cli/kvcalibrate/commands.h"
-#include "cli/kvcalibrate/task_input.h"
 #include "core/error.h"
-#include "core/nearest.h"
 #include "embedded/sample_text.h"
-#include "eval/cache_quality.h"
 #include "export/exporter.h"
 #include "io/digest.h"
 #include "io/file.h"
-#include "io/staged_output.h"
-#include "model/model_tensors.h"
-#include "run/progress.h"
-#include "run/run.h"
 
 namespace kvs::inline cli {
 namespace {
-
-constexpr std::int64_t kMinContext = 16, kMaxContext = 1 << 24;
-constexpr double kQuestions = 0.1;  // share of --time for questions
-/// Shares of the full cache's bytes at which methods are sized.
-constexpr double kShares[] = {0.75, 0.5, 0.375, 0.25, 0.125};
-constexpr const char* kComposedType = "q8_0";  // of the rows of other methods
-
-void check_recommend_options(const Options& options) {
-  require_compared_caches(engine_of(options.text("engine"), "--engine"), "--engine");
-  if (options.has("budget")) {
-    (void)parse_budget(options.text("budget"));
-    if (options.given("max-kl")) refuse_options(options, {"max-kl"}, "--budget");
-  }
-  (void)options.real("max-kl", 0, 100);
-  if (options.has("time")) (void)compare_seconds(options);
-}
 
 OptionTable recommend_options() {
   OptionTable table(
@@ -58,31 +29,7 @@ OptionTable recommend_options() {
        "kvcalibrate recommend --model llama/ --engine vllm --context 8192 --text book.txt --max-kl 0.01 --out-dir safe",
        "kvcalibrate recommend --model SmolLM2.gguf --engine llama.cpp --context 8192 --text book.txt --budget 40% "
        "--time 30m --out-dir safe"});
-  add_model_options(table);
-  table.value("engine", "NAME", "the engine: " + listed(engine_names()))
-      .required()
-      .value("context", "N", "tokens of a conversation")
-      .required()
-      .from(kMinContext, kMaxContext)
-      .list("text", "PATH",
-            "text file, folder, *.jsonl with a `text` field; may repeat (default: a sample of 12,000 tokens; your own "
-            "text is better)")
-      .value("tokens-file", "FILE", "instead of --text: JSONL with an array of token ids per line, such as [5, 17, 3]")
-      .value("documents", "N", "maximum number of documents of N tokens", "4")
-      .from(1)
-      .value("budget", "SIZE", "maximum bytes: a share of the full 16-bit cache, such as 40%, or '9000B a token'")
-      .value("max-kl", "NATS",
-             "without --budget: maximum KL divergence from the full cache's predictions, nats a token", "0.02")
-      .value("time", "TIME", "time limit, such as 30s, 60m or 2h")
-      .value("bos", "auto|on|off", kBosHelp, "auto")
-      .value("invalid-utf8", "replace", "replace invalid UTF-8 by U+FFFD and count it, instead of stopping")
-      .flag("skip-bad-lines", "skip and count malformed JSONL lines, instead of stopping")
-      .value("out-dir", "DIR",
-             "recommendation.json, the config, the comparison with its figure, and the engine's own file")
-      .required();
-  add_question_options(table, TextUse::kScored);
-  add_run_options(table, true);
-  table.check(check_recommend_options);
+  add_recommend_options(table);
   return table;
 }
 
@@ -98,48 +45,10 @@ struct RecommendFiles {
   std::filesystem::path sample() const { return folder / "sample.txt"; }
 };
 
-/// Returns the grid of what the engine executes: its storage types of the full cache, or methods at several sizes.
-CompareGrid grid_of(const Engine& engine, std::optional<double> share) {
-  CompareGrid grid{.budgets = {std::begin(kShares), std::end(kShares)}};
-  if (share && std::ranges::find(grid.budgets, *share) == grid.budgets.end()) grid.budgets.push_back(*share);
-  std::ranges::sort(grid.budgets, std::greater());
-  grid.types.assign(engine.types.begin(), engine.types.end());
-  grid.settings = settings_of(engine);
-  if (engine.runs_methods) grid.composed.emplace_back(kComposedType);
-  for (const Method* const method : all_methods())
-    if (!method->only_with_config() && (engine.runs_methods ? method->compared : method == &kFullMethod))
-      grid.methods.emplace_back(method->name);
-  return grid;
-}
-
-CompareInput input_of(const Run& run, const RecommendationGoal& goal) {
-  const Options& options = run.options();
-  CompareInput input;
-  input.grid = grid_of(*goal.engine, goal.max_share);
-  input.engine = goal.engine;
-  if (options.has("time")) input.plan.seconds = (1 - (options.has("task") ? kQuestions : 0)) * compare_seconds(options);
-  input.documents = documents_in_turn(run.corpus());
-  input.grid.tokens = input.documents.front().size();
-  // Methods that compress a prefix once change nothing before its end.
-  if (goal.engine->runs_methods) input.grid.prefix = input.plan.prefix = input.grid.tokens * 3 / 4;
-  Progress progress("recommend: sizes", input.grid.methods.size(), run.quiet());
-  input.configurations = grid_configurations(input.grid, run.config(), progress.counter());
-  if (goal.max_share) require_reachable(input.configurations, options.text("budget"), *goal.max_share);
-  return input;
-}
-
-/// Returns the exporter of the engine's own file, if it writes that from the config alone; else nullptr.
-const Exporter* preset_exporter(const Run& run, const EngineUse& use) {
-  const Exporter* const exporter = find_exporter(use.exporter);
-  const bool has_preset = exporter != nullptr && !exporter->preset.empty() &&
-                          (!exporter->for_gguf || run.model().format() == ModelFormat::kGguf);
-  return has_preset ? exporter : nullptr;
-}
-
 /// Adds the engine's own file, if it has one, to the outputs. @param config  the recommended cache's
 void add_preset(const Run& run, const RecommendFiles& files, const EngineUse& use, const Json& config,
                 OutputSet& outputs) {
-  const Exporter* const exporter = preset_exporter(run, use);
+  const Exporter* const exporter = find_preset(use.exporter, run.model().format());
   if (exporter == nullptr) return;
   (void)exporter->write({.model = run.model(),
                          .config = config,
@@ -176,21 +85,6 @@ class SampleText {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-RecommendationGoal goal_of(const Run& run) {
-  const Options& options = run.options();
-  RecommendationGoal goal{.engine = &engine_of(options.text("engine"), "--engine"),
-                          .context = options.count("context", kMinContext, kMaxContext),
-                          .max_kl = options.real("max-kl", 0, 100)};
-  if (run.config().exceeds_context(goal.context))
-    throw Error(ErrorCode::kUsage, "--context",
-                "found " + std::to_string(goal.context) + ", expected at most the model's context of " +
-                    std::to_string(run.config().context));
-  const double full = full_cache_bytes(run.config(), goal.context);
-  if (options.has("budget"))
-    goal.max_share = static_cast<double>(budget_bytes(options.text("budget"), full, goal.context)) / full;
-  return goal;
-}
-
 /// Returns the JSON of an earlier run's file; null if the file is missing or damaged.
 Json earlier_json(const std::filesystem::path& path) {
   try {
@@ -218,7 +112,7 @@ void add_use(const Run& run, const RecommendFiles& files, const ComparedConfigur
   const CacheChoice choice{.method = find_method(one.method), .parameters = {{one.settings, "", ErrorCode::kInternal}}};
   to.use = use_in(engine_of(to.engine, "--engine"), EngineCache(choice, run.config()));
   to.files.push_back(files.config().string());
-  if (const Exporter* const exporter = preset_exporter(run, *to.use))
+  if (const Exporter* const exporter = find_preset(to.use->exporter, run.model().format()))
     to.files.push_back(files.preset(*exporter).string());
 }
 
@@ -242,21 +136,17 @@ void run_recommend(const Options& options) {
   run.take_outputs(std::move(outputs));
 
   run.open_model();
-  const RecommendationGoal goal = goal_of(run);
+  const RecommendationGoal goal = recommendation_goal(options, run.config());
   const SampleText sample(options, files);
   run.read_texts({},
                  {.window = "context", .stride = "", .windows = "", .default_text = sample.path(), .shorten = true});
-  CompareInput input = input_of(run, goal);
-  std::optional<TaskInput> task;
-  if (options.has("task")) task.emplace(run);
+  CompareInput input = recommendation_input(run, goal);
   if (run.is_finished([&](const Json& json) {
         return written_files(files, compared, from_json<Recommendation>({json, files.result().string()}));
       }))
     return;
   run.load();
-  std::optional<FrontQuestions> asked;
-  if (task) asked.emplace(FrontQuestions{task->task, task->questions.samples, task->plan, task->longest});
-  run_comparison(run, compared, std::move(input), asked, clock,
+  run_comparison(run, compared, std::move(input), clock,
                  [&](const ComparisonResult& comparison, BestConfigs& configs, OutputSet& staged) {
                    std::optional<std::size_t> chosen;
                    Recommendation one = recommend(comparison, goal, run.config(), chosen);

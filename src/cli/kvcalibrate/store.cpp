@@ -10,7 +10,6 @@
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
 #include "core/nearest.h"
-#include "draw/numbers.h"
 #include "export/engines/engine.h"
 #include "run/progress.h"
 #include "run/run.h"
@@ -90,16 +89,6 @@ std::vector<RuleLoss> losses_of(Run& run, const KvScales& scales) {
                      [&](std::size_t done, std::size_t most) { progress.update("rules", done, most); });
 }
 
-std::string store_text(const std::string& out, const std::string& types, std::size_t layers, ScaleRule rule,
-                       std::span<const RuleLoss> losses) {
-  const auto name = [](ScaleRule one) { return std::string(kScaleRuleNames[static_cast<std::size_t>(one)]); };
-  std::string text = out + ": " + types + " scales of " + std::to_string(layers) + " layers, by " + name(rule) + '\n';
-  for (const RuleLoss& loss : losses)
-    text += "  " + name(loss.rule) + ": " + (loss.kl ? "KL divergence " + draw::shown(*loss.kl) + ", " : "") +
-            draw::shown_percent(loss.saturated) + " of the values saturate\n";
-  return text;
-}
-
 void run_store(const Options& options) {
   if (has_budget(options, kScaleOptions)) return run_budget("full", options);
   const std::filesystem::path out = options.text("out");
@@ -126,7 +115,8 @@ void run_store(const Options& options) {
   for (const RuleLoss& loss : losses) calibration["rules"].push_back(loss.to_json());
   const Json config = make_config("full", model, run.model().sha256(), scales.parameters(rule), std::move(calibration),
                                   run.provenance(), Json::object(), {});
-  run.finish(config, store_text(out.string(), options.text("types"), model.cached_layers().size(), rule, losses));
+  run.finish(config,
+             out.string() + ": " + scales_text(options.text("types"), model.cached_layers().size(), rule, losses));
 }
 
 }  // namespace

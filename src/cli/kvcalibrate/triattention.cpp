@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -7,15 +6,14 @@
 #include <vector>
 
 #include "calibrate/cache_choice.h"
-#include "calibrate/common/document_sums.h"
 #include "calibrate/common/settings_check.h"
 #include "calibrate/method_help.h"
 #include "calibrate/triattention/config_file.h"
 #include "calibrate/triattention/query_sums.h"
 #include "cli/kvcalibrate/commands.h"
-#include "draw/numbers.h"
 #include "run/progress.h"
 #include "run/run.h"
+#include "states/document_sums.h"
 #include "states/live_source.h"
 
 namespace kvs::inline cli {
@@ -48,16 +46,6 @@ Json resolved_settings(const Options& options, const ModelConfig& model) {
   return choice.resolved(model);
 }
 
-std::string triattention_text(const std::string& out, const std::vector<QueryStatistics>& layers) {
-  const auto least = std::ranges::min_element(layers, {}, &QueryStatistics::resultant_length);
-  double sum = 0;
-  for (const QueryStatistics& one : layers) sum += one.resultant_length();
-  return out + ": mean queries of " + std::to_string(layers.size()) + " layers; they are " +
-         draw::shown_percent(sum / static_cast<double>(layers.size())) +
-         " as long as queries are, and least in layer " + std::to_string(least->layer) + ", " +
-         draw::shown_percent(least->resultant_length()) + '\n';
-}
-
 void run_triattention(const Options& options) {
   const std::filesystem::path out = options.text("out");
   Run run(options);
@@ -85,7 +73,7 @@ void run_triattention(const Options& options) {
   const Json config = write_triattention_config(layers, run.model(), std::move(parameters), run.provenance(), out,
                                                 run.settings().replace());
   run.remove_state();
-  run.print(config, triattention_text(out.string(), layers));
+  run.print(config, out.string() + ": " + triattention_summary(layers));
 }
 
 }  // namespace

@@ -49,37 +49,9 @@ OptionTable capture_options() {
   return table;
 }
 
-/// Rejects unfinished runs with another --parts, because this run would start anew next to their state. Removes their
-/// state with --force.
-void settle_other_splits(const std::filesystem::path& out, std::span<const std::filesystem::path> files,
-                         const RunOptions& run) {
-  for (const std::filesystem::path& kept : unfinished_other_splits(out, files)) {
-    if (!run.force)
-      throw Error(ErrorCode::kConflict, kept.string(),
-                  "found an unfinished run with another --parts, expected the same --parts to go on or --force to drop "
-                  "it");
-    std::filesystem::path file = kept;
-    while (file.extension() != out.extension()) file.replace_extension();
-    const OutputLock lock(file);  // fails if a running process holds the lock
-    std::filesystem::remove(kept);
-  }
-}
-
 /// Returns --parts; 0 parts mean a single file.
 CaptureSplit split_of(const Options& options) {
   return {.parts = options.has("parts") ? options.count("parts", 1, kMaxSplitParts) : 0};
-}
-
-/// Returns the files that the run writes. A run that was killed after its last rename already has its output in place;
-/// the writer recognises its own output.
-std::vector<std::filesystem::path> check_files(const CaptureSplit& split, const std::filesystem::path& out,
-                                               const Run& run) {
-  std::vector<std::filesystem::path> files = split.parts > 0 ? split.paths(out) : std::vector{out};
-  check_inputs_spared(files, run.options(), files.size());
-  if (!run.is_root()) return files;
-  for (const auto& file : files) check_output(file, run.settings().replace());
-  settle_other_splits(out, files, run.settings());
-  return files;
 }
 
 CaptureJob make_job(const Run& run, const CaptureSplit& split) {
@@ -123,7 +95,7 @@ void run_capture(const Options& options) {
   const std::filesystem::path out = options.text("out");
   CaptureSplit split = split_of(options);
   Run run(options);
-  const auto files = check_files(split, out, run);
+  const auto files = checked_files(split, out, run);
   const OutputLock lock(out, run.settings().lock && split.parts == 0);
   run.open_model();
   (void)chosen_layers(options, run.config());  // checked before the texts are read

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
-#include <sstream>
 
 #include "analyzers/perturbed_documents.h"
 #include "calibrate/common/layer_options.h"
 #include "cli/kvspectrum/commands.h"
-#include "core/error.h"
 #include "run/progress.h"
 #include "run/run.h"
 #include "states/live_source.h"
-#include "texts/perturbed_document.h"
 #include "texts/wordnet.h"
 
 namespace kvs::inline cli {
@@ -52,42 +49,14 @@ PerturbationPlan make_plan(const Run& run) {
   return plan;
 }
 
-/// The usable documents: one list of the original and one of the perturbed versions, and the data that is known before
-/// the first pass.
-struct Versions {
-  std::vector<std::vector<std::int32_t>> original, perturbed;
-  std::vector<PerturbedDocument> documents;
-  std::size_t left_out = 0;
-};
-
-Versions make_versions(const Run& run, const PerturbationPlan& plan, const WordNet& wordnet) {
-  const Synonyms synonyms = [&](std::string_view word) { return wordnet.synonyms(word); };
+PerturbedVersions make_versions(const Run& run, const PerturbationPlan& plan, const WordNet& wordnet) {
   const auto tokenizer = run.model().load_tokenizer();
-  const std::size_t count = run.documents().size();
-  Versions versions;
-  for (std::size_t n = 0; n < count; ++n) {
-    DocumentVersions document = perturb_document(*tokenizer, run.documents()[n], n, plan, synonyms);
-    if (!document.usable(plan)) continue;
-    versions.original.push_back(std::move(document.original));
-    versions.perturbed.push_back(std::move(document.perturbed));
-    versions.documents.push_back({document.replaced, document.same_count, {}});
-  }
-  versions.left_out = count - versions.documents.size();
-  if (versions.documents.empty())
-    throw Error(ErrorCode::kData, "--text",
-                "found no document in which a synonym fits before token " + std::to_string(plan.tokens) +
-                    ", expected English text; all " + std::to_string(count) + " were left out");
+  PerturbedVersions versions = perturbed_versions(*tokenizer, run.documents(), plan,
+                                                  [&](std::string_view word) { return wordnet.synonyms(word); });
   if (versions.left_out > 0)
-    run.note("left out " + std::to_string(versions.left_out) + " of " + std::to_string(count) +
+    run.note("left out " + std::to_string(versions.left_out) + " of " + std::to_string(run.documents().size()) +
              " documents: no word to replace, or fewer than " + std::to_string(plan.tokens) + " tokens afterwards");
   return versions;
-}
-
-std::string heading(const PerturbationResult& result, std::size_t documents) {
-  std::ostringstream text;
-  text << result.head.model.name << " · " << 100 * result.share << " % of words replaced by synonyms · " << documents
-       << " × " << result.tokens << " tokens";
-  return text.str();
 }
 
 void run_perturb(const Options& options) {
@@ -101,7 +70,7 @@ void run_perturb(const Options& options) {
   if (run.is_finished()) return;
   const PerturbationPlan plan = make_plan(run);
   const auto layers = chosen_layers(options, run.config());
-  Versions versions = make_versions(run, plan, wordnet);
+  PerturbedVersions versions = make_versions(run, plan, wordnet);
   run.load();
   const std::size_t documents = versions.documents.size();
   run.print_estimate(
@@ -122,7 +91,7 @@ void run_perturb(const Options& options) {
                            .documents = {.left_out = versions.left_out}},
                           versions.documents);
   run.finish(to_json(result), to_text(result), [&] {
-    return RunFigures{{"", perturbation_chart(heading(result, documents), result)}};
+    return RunFigures{{"", perturbation_chart(result.heading(), result)}};
   });
 }
 

@@ -76,16 +76,13 @@ void run_retain(const Options& options) {
   run.print_estimate({.flops = retention_flops(plan, run.config(), run.documents().size()),
                       .memory_bytes = ablation_memory(
                           run.config(), static_cast<double>(run.session().model->weight_bytes()), plan.setup.tokens)});
-  const std::size_t documents = run.documents().size(), tokens = run.tokens();
-  const RetentionResult result = retention_result({.head = run.result_head("kvspectrum-retention", tokens),
-                                                   .documents = documents,
-                                                   .window = tokens,
+  const RetentionResult result = retention_result({.head = run.result_head("kvspectrum-retention", run.tokens()),
+                                                   .documents = run.documents().size(),
+                                                   .window = run.tokens(),
                                                    .inputs = run.input_digests()},
                                                   plan, run_documents(plan, run));
   run.finish(to_json(result), to_text(result), [&] {
-    const std::string heading = run.config().name + " · " + result.subject() + " · " + std::to_string(documents) +
-                                " × " + std::to_string(tokens) + " tokens";
-    return RunFigures{{"", retention_chart(heading, result)}};
+    return RunFigures{{"", retention_chart(result.heading(), result)}};
   });
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <sstream>
 
 #include "calibrate/common/layer_options.h"
 #include "calibrate/lagkv/token_scores.h"
@@ -54,13 +53,6 @@ OptionTable scores_options() {
   return table;
 }
 
-std::string heading(const TokenScoresResult& result) {
-  std::ostringstream text;
-  text << result.head.model.name << " · LagKV, L = " << result.lag << ", r = " << result.ratio << " (" << result.variant
-       << ") · document " << result.document << ", " << result.window << " tokens";
-  return text.str();
-}
-
 void run_scores(const Options& options) {
   const LagkvOptions lagkv = lagkv_options(options);
   const std::filesystem::path out = options.text("out");
@@ -86,7 +78,7 @@ void run_scores(const Options& options) {
                                                   .layers = layers},
                                                  score_tokens(states, 0, layers, lagkv));
   run.finish(to_json(result), to_text(result), [&] {
-    return RunFigures{{"", token_score_chart(heading(result), result, ScoreRows::kHeads)}};
+    return RunFigures{{"", token_score_chart(result.heading(), result, ScoreRows::kHeads)}};
   });
 }
 

@@ -1,33 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 
 #include "analyzers/spectrum_report.h"
 #include "analyzers/spectrum_sums.h"
-#include "calibrate/common/layer_options.h"
 #include "calibrate/transform/measured_gains.h"
 #include "cli/kvspectrum/commands.h"
 #include "core/error.h"
-#include "io/checkpoint.h"
-#include "model/model_json.h"
 #include "run/capture_input.h"
 #include "run/progress.h"
-#include "run/run.h"
 #include "states/capture_run.h"
-#include "states/capture_source.h"
-#include "states/live_source.h"
-#include "turns/turns.h"
-#include "version.h"
 
 namespace kvs::inline cli {
 namespace {
 
 void check_spectrum_options(const Options& options) {
-  require_partner(options, kCaptureOptions, {"capture"});
   if (options.has("capture")) {
     refuse_options(options, kTextOptions, "--capture");
     refuse_options(options, {"model", "weights-budget"}, "--capture");
@@ -50,56 +39,20 @@ OptionTable spectrum_options() {
       .value("sinks", "S", "first tokens that the second set of spectra leaves out", "4")
       .from(0)
       .value("gain", "on|off", "measure the coding gain of transforms along tokens and across channels", "on")
-      .value("layers", "LAYERS", "layers to analyse, such as 0,14-16", "all")
-      .flag("allow-incomplete", "use the committed documents of an unfinished capture")
-      .flag("skip-corrupt", "leave out documents whose checksum does not match");
+      .value("layers", "LAYERS", "layers to analyse, such as 0,14-16", "all");
+  add_capture_options(table);
   add_model_run_options(table, true);
   table.check(check_spectrum_options);
   return table;
 }
 
-/// The source of the states, and its description in the report.
-struct Input {
-  std::unique_ptr<CaptureReader> reader;  // nullptr: a live model
-  std::unique_ptr<Backend> backend;       // set for a capture
-  std::unique_ptr<StateSource> source;    // for a live model, set when it is loaded
+/// The source of the states, and what is computed of them.
+struct Input : StateInput {
   std::size_t documents = 0, tokens = 0;  // tokens: length of one document
   SpectrumResult result;                  // the members that describe the source of the states
-  std::vector<std::size_t> layers;
-  StateSet states{kSpectrumStates.begin(), kSpectrumStates.end()};
-  LayerSizes kv_heads, head_dim;
-  std::size_t sinks = 0;
+  SpectrumAccumulator::Settings settings;
   std::optional<MomentShape> gain;  // set unless --gain is off
-
-  SpectrumAccumulator::Settings settings(Transform transform) const {
-    return {transform, sinks, layers, states, kv_heads, head_dim};
-  }
 };
-
-/// Returns true if all layers have as many heads of as many channels.
-bool has_one_size(const Input& input) {
-  return std::ranges::all_of(input.layers, [&](std::size_t layer) {
-    const std::size_t first = input.layers.front();
-    return input.kv_heads.of(layer) == input.kv_heads.of(first) && input.head_dim.of(layer) == input.head_dim.of(first);
-  });
-}
-
-/// Sets the members that depend on both the options and the sizes of the states.
-/// @param queries  true if the source has q_pre
-void set_sizes(const Options& options, bool queries, bool quiet, Input& input) {
-  input.sinks = options.count("sinks", 0, input.tokens - 1);
-  if (!options.on_off("gain")) return;
-  if (!has_one_size(input))
-    return print_note("note: no coding gains: the layers have heads of several sizes; --layers can name those of one",
-                      quiet);
-  const std::size_t layer = input.layers.front();
-  input.gain = MomentShape{.states = input.states,
-                           .kv_heads = input.kv_heads.of(layer),
-                           .head_dim = input.head_dim.of(layer),
-                           .queries = queries,
-                           .tokens = input.tokens,
-                           .first_token = input.sinks};
-}
 
 /// Returns the bytes of the moments of all documents and, with several ranks, of one document.
 double gain_memory(const Input& input, const Run& run) {
@@ -118,110 +71,75 @@ StateSet spectrum_states(const CaptureHeader& header, const std::filesystem::pat
   return states;
 }
 
-Input open_capture(Run& run) {
-  const Options& options = run.options();
-  const std::filesystem::path path = options.text("capture");
-  Input input;
-  input.reader = CaptureReader::open(
-      path, {.allow_incomplete = options.flag("allow-incomplete"), .skip_corrupt = options.flag("skip-corrupt")});
-  const CaptureHeader& header = input.reader->header();
-  input.backend = open_backend(options);
-  input.source = open_capture_source(*input.reader, *input.backend, options, run.settings());
+void describe_capture(Run& run, Input& input) {
+  const std::filesystem::path path = run.options().text("capture");
+  input.open_source(run, {});
   input.documents = input.source->documents();
-  input.tokens = header.tokens;
-  input.layers = captured_layers(options, header.layers);
-  input.states = spectrum_states(header, path);
-  input.kv_heads = header.kv_heads;
-  input.head_dim = header.head_dim;
-  run.identity() = run_identity(options, *input.reader);
+  input.tokens = input.source->tokens();
+  input.settings.states = spectrum_states(input.reader->header(), path);
   run.identity().erase("text_sha256");
-  input.result.model = model_record(model_config_of(header), header.model_sha256, header.tokens);
   input.result.capture = path.filename().string();
   input.result.capture_sha256 = run.identity().at("capture_sha256").get<std::string>();
-  if (const Json texts = texts_of_capture(options, *input.reader); texts.contains("bos"))
+  if (const Json texts = texts_of_capture(run.options(), *input.reader); texts.contains("bos"))
     input.result.bos = texts.at("bos").is_null() ? std::optional<std::int32_t>() : texts.at("bos").get<std::int32_t>();
-  set_sizes(options, header.states.contains(StateKind::kQPre), run.quiet(), input);
-  return input;
 }
 
-Input open_live(Run& run) {
-  run.open_model();
-  const ModelConfig& config = run.config();
-  Input input;
-  input.layers = chosen_layers(run.options(), config);
-  run.read_texts();
-  const Corpus& corpus = run.corpus();
+void describe_texts(const Run& run, Input& input) {
   input.documents = run.documents().size();
   input.tokens = run.tokens();
-  input.kv_heads = sizes_of(config, &AttentionConfig::kv_heads);
-  input.head_dim = sizes_of(config, &AttentionConfig::head_dim);
-  ResultHead head = run.result_head("kvspectrum-spectrum", input.tokens);
-  input.result.model = std::move(head.model);
-  input.result.text_sha256 = std::move(head.text_sha256);
-  input.result.bos = head.bos;
-  input.result.tokens_dropped = corpus.tokens_dropped;
-  set_sizes(run.options(), true, run.quiet(), input);
+  input.result.text_sha256 = run.corpus().text_sha256;
+  input.result.bos = bos_record(run.corpus().bos);
+  input.result.tokens_dropped = run.corpus().tokens_dropped;
+}
+
+Input open_input(Run& run) {
+  const Options& options = run.options();
+  Input input;
+  static_cast<StateInput&>(input) = open_states(run, false);
+  if (input.reader)
+    describe_capture(run, input);
+  else
+    describe_texts(run, input);
+  input.result.model = model_record(input.config, input.model_sha256, input.tokens);
+  input.result.command = options.command();
+  input.result.tool_version = kToolVersion;
+  input.settings.transform = options.text("transform") == "dct" ? Transform::kDct : Transform::kDft;
+  input.settings.sinks = options.count("sinks", 0, static_cast<std::int64_t>(input.tokens) - 1);
+  input.settings.layers = input.layers;
+  input.settings.kv_heads = sizes_of(input.config, &AttentionConfig::kv_heads);
+  input.settings.head_dim = sizes_of(input.config, &AttentionConfig::head_dim);
+  if (!options.on_off("gain")) return input;
+  const bool queries = !input.reader || input.reader->header().states.contains(StateKind::kQPre);
+  input.gain = moment_shape(input.settings, queries, input.tokens);
+  if (!input.gain) run.note("no coding gains: the layers have heads of several sizes; --layers can name those of one");
   return input;
 }
 
 /// Loads a live model, and prints an estimate of the run.
 void start(Run& run, Input& input) {
   if (input.reader) {
+    const CaptureHeader& header = input.reader->header();
     run.start_on(*input.backend);
     print_estimate({.flops = gain_flops(input),
-                    .memory_bytes = captured_memory(input.reader->header()) + gain_memory(input, run),
-                    .read_bytes = static_cast<double>(capture_bytes(input.reader->header()))},
+                    .memory_bytes = captured_memory(header) + gain_memory(input, run),
+                    .read_bytes = static_cast<double>(capture_bytes(header))},
                    *input.backend, run.settings());
     return;
   }
-  run.load();
+  input.open_source(run, run.documents());
   const auto tokens = static_cast<double>(input.tokens), documents = static_cast<double>(input.documents);
   run.print_estimate({.flops = documents * forward_flops(run.config(), tokens) + gain_flops(input),
                       .memory_bytes = session_memory(run.session(), input.tokens) + gain_memory(input, run)});
-  input.source = std::make_unique<LiveSource>(run.decoder(), run.documents());
 }
 
-SpectrumSums empty_sums(SpectralOps& ops, const SpectrumAccumulator::Settings& settings, const Input& input) {
-  SpectrumSums sums{SpectrumAccumulator(ops, settings, input.source->tokens()), nullptr};
-  if (input.gain) sums.moments = std::make_unique<MomentSource>(*input.source, *input.gain, input.layers);
-  return sums;
-}
-
-using AddedDocuments = std::function<void(std::size_t)>;  // called with the number of documents in all sums
-
-/// Adds documents from `first` on to the sums. The sums of a group of documents in turns are whole at its end.
-void add_alone(StateSource& source, std::size_t first, SpectrumSums& sums, const AddedDocuments& whole,
-               const std::function<void(std::size_t)>& done) {
-  const std::size_t together = source.visits_together(0);
-  run_in_groups(
-      first, source.documents(), together, [&](std::size_t n) { sums.add_document(source, n); },
-      [&](std::size_t n) {
-        done(n + 1);
-        if ((n + 1 - first) % together == 0) whole(n + 1);
-      });
-}
-
-/// Like add_alone(), by all ranks: each document is summed separately first. Rank 0 has the result.
-void add_shared(StateSource& source, std::size_t first, SpectrumSums& sums, const AddedDocuments& whole,
-                const std::function<void(std::size_t)>& done, const std::function<SpectrumSums()>& empty,
-                Ranks& ranks) {
-  ranks.share(
-      {.first = first, .last = source.documents()},
-      [&](std::size_t n) {
-        SpectrumSums document = empty();
-        document.add_document(source, n);
-        return UnitResult{Json(), document.take_all()};
-      },
-      [&](std::size_t n, const UnitResult& document) {
-        sums.add(document.sums);
-        done(n + 1);
-        whole(n + 1);
-      });
-}
-
-/// Adds the documents that the saved sums do not contain. The sums have the same bits with several ranks.
-/// @param empty  returns sums over no documents
-SpectrumSums accumulate(const std::function<SpectrumSums()>& empty, StateSource& source, Run& run) {
+/// Adds the documents that the saved sums do not contain.
+SpectrumSums accumulate(const Input& input, SpectralOps& ops, Run& run) {
+  StateSource& source = *input.source;
+  const auto empty = [&] {
+    SpectrumSums sums{SpectrumAccumulator(ops, input.settings, source.tokens()), nullptr};
+    if (input.gain) sums.moments = std::make_unique<MomentSource>(source, *input.gain, input.layers);
+    return sums;
+  };
   SpectrumSums sums = empty();
   std::size_t first = 0;
   if (const auto state = run.saved_state()) {
@@ -230,22 +148,15 @@ SpectrumSums accumulate(const std::function<SpectrumSums()>& empty, StateSource&
   }
   first = run.ranks().broadcast(Json(first)).get<std::size_t>();
   Progress progress("spectrum", source.documents(), run.quiet());
-  progress.update(static_cast<double>(first));
-  const AddedDocuments whole = [&](std::size_t documents) {
-    if (run.checkpoint().due()) run.checkpoint().save(documents, sums.all());
-  };
-  if (run.ranks().alone())
-    add_alone(source, first, sums, whole, progress.counter());
-  else
-    add_shared(source, first, sums, whole, progress.counter(), empty, run.ranks());
+  add_shared_documents(sums, empty, source, first, run.checkpoint(), run.ranks(), progress.counter());
   return sums;
 }
 
-RunOutputs outputs_of(const std::filesystem::path& folder, const Input& input, Transform transform) {
+RunOutputs outputs_of(const std::filesystem::path& folder, const Input& input) {
   RunOutputs outputs{
       .main = folder / "spectrum.json", .state = RunOutputs::State::kCheckpoint, .holder = folder / "spectrum.h5"};
   const bool figure = input.gain && has_whole_gains(*input.gain, input.documents * input.gain->counted());
-  for (const std::string& name : spectrum_report_files(input.settings(transform), figure))
+  for (const std::string& name : spectrum_report_files(input.settings, figure))
     if (folder / name != outputs.main) outputs.others.push_back(folder / name);
   return outputs;
 }
@@ -255,8 +166,6 @@ void write_report(const std::filesystem::path& folder, const SpectrumSums& sums,
   std::optional<ModelGains> gains;
   if (input.gain)
     gains = measured_gains(*sums.moments, spectrum.documents, input.layers, input.reader ? nullptr : &run.model());
-  input.result.command = run.options().command();
-  input.result.tool_version = kToolVersion;
   const SpectrumResult result = spectrum_result(std::move(input.result), spectrum, gains ? &*gains : nullptr);
   const std::string note = write_spectrum_report(folder, spectrum, result, run.settings().replace());
   if (!note.empty()) print_note(note, run.quiet());
@@ -265,21 +174,19 @@ void write_report(const std::filesystem::path& folder, const SpectrumSums& sums,
 }
 
 void run_spectrum(const Options& options) {
-  const Transform transform = options.text("transform") == "dct" ? Transform::kDct : Transform::kDft;
   const std::filesystem::path folder = options.text("out-dir");
   std::optional<OutputFolder> made;  // destroyed after the lock in this folder
   Run run(options);
   check_inputs_spared(std::array{folder / "spectrum.h5", folder / "spectrum.json"}, options);
   // The input is checked before any file is created.
   if (run.is_root()) OutputFolder::check(folder);
-  Input input = options.has("capture") ? open_capture(run) : open_live(run);
+  Input input = open_input(run);
   if (run.is_root()) made.emplace(folder);
-  run.take_outputs(outputs_of(folder, input, transform));
+  run.take_outputs(outputs_of(folder, input));
   if (run.is_finished()) return;
   start(run, input);
   const auto ops = input.source->backend().make_spectral_ops();
-  const auto empty = [&] { return empty_sums(*ops, input.settings(transform), input); };
-  const SpectrumSums sums = accumulate(empty, *input.source, run);
+  const SpectrumSums sums = accumulate(input, *ops, run);
   if (run.is_root()) write_report(folder, sums, input, run);
 }
 

@@ -8,7 +8,7 @@
 #include "states/state_source.h"
 #include "turns/turns.h"
 
-namespace kvs::inline calibrate {
+namespace kvs::inline states {
 
 /// Adds the documents from `first` on to sums over documents, and keeps the sums in `checkpoint` from time to time.
 /// @param sums  has add(source, document), which may run in turns, and state(), the sums for the checkpoint
@@ -27,4 +27,4 @@ void add_documents(Sums& sums, StateSource& source, std::size_t first, Checkpoin
       });
 }
 
-}  // namespace kvs::inline calibrate
+}  // namespace kvs::inline states

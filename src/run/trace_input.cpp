@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/kvcalibrate/trace_input.h"
+#include "run/trace_input.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,28 +10,18 @@
 #include "model/conversation.h"
 #include "tasks/prompt_file.h"
 
-namespace kvs::inline cli {
+namespace kvs::inline run {
 namespace {
 
 constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
 
-/// Loads the tokenizer if the model has one that can be read.
-std::unique_ptr<Tokenizer> find_tokenizer(const ModelSource& model) {
-  try {
-    return model.load_tokenizer();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInput && error.code() != ErrorCode::kUnsupported) throw;
-    return nullptr;
-  }
-}
-
 TraceSettings settings_of(const Run& run) {
   const Options& options = run.options();
-  const auto tokenizer = find_tokenizer(run.model());
-  TraceSettings settings{.tokens = options.count("trace", 1, kMostTraceTokens),
-                         .end_tokens = end_tokens_of(run.model(), tokenizer.get())};
+  std::string error;
+  const auto tokenizer = find_tokenizer(run.model(), error);
+  TraceSettings settings{.tokens = options.count("trace"), .end_tokens = end_tokens_of(run.model(), tokenizer.get())};
   if (!options.has("temperature")) return settings;
-  settings.temperature = options.real("temperature", kLeastTemperature, kMostTemperature);
+  settings.temperature = options.real("temperature");
   settings.seed = static_cast<std::uint64_t>(run.settings().seed);
   return settings;
 }
@@ -55,7 +45,7 @@ void read_prompt_file(const Run& run, TraceInput& input) {
   PromptFile file = read_prompts(options.text("prompts"), *tokenizer, chat ? &*chat : nullptr, bos);
   input.prompts = std::move(file.prompts);
   input.record.text_sha256 = {std::move(file.sha256)};
-  if (!chat) input.record.bos = bos < 0 ? std::nullopt : std::optional(bos);
+  if (!chat) input.record.bos = bos_record(bos);
 }
 
 /// Uses the windows of the texts as prompts.
@@ -63,8 +53,7 @@ void read_text_prompts(Run& run, TraceInput& input) {
   run.read_texts();
   input.prompts = run.documents();
   input.record.text_sha256 = run.corpus().text_sha256;
-  input.record.bos.emplace();
-  if (run.corpus().bos >= 0) input.record.bos = run.corpus().bos;
+  input.record.bos = bos_record(run.corpus().bos);
 }
 
 void check_ids(const JsonCursor& list, const TokenIds& ids, std::size_t vocabulary) {
@@ -107,11 +96,7 @@ void check_same_prompts(const Run& run, const TraceInput& wanted, const TraceInp
 }
 
 void set_identity(Run& run, const TraceInput& input) {
-  if (run.identity().is_null() || !input.traces.empty()) {
-    Corpus read;  // identifies the prompts of the run
-    read.text_sha256 = input.record.text_sha256;
-    run.identity() = run_identity(run.options(), run.model(), read);
-  }
+  if (run.identity().is_null() || !input.traces.empty()) run.identify(input.record.text_sha256);
   run.identity()["prompts_sha256"] = input.record.prompts_sha256;
   run.identity()["documents"] = input.prompts.size();
   if (!input.traces.empty()) run.identity()["trace_sha256"] = digest_of_traces(input.traces);
@@ -161,4 +146,4 @@ TraceInput read_trace_input(Run& run) {
   return input;
 }
 
-}  // namespace kvs::inline cli
+}  // namespace kvs::inline run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/kvcalibrate/task_input.h"
+#include "run/task_input.h"
 
 #include <array>
 
@@ -8,7 +8,7 @@
 #include "io/text_kind.h"
 #include "tasks/question_file.h"
 
-namespace kvs::inline cli {
+namespace kvs::inline run {
 namespace {
 
 constexpr std::int64_t kMaxSamples = 100000;  // limit for questions and for tokens of an answer
@@ -36,30 +36,25 @@ const TaskDefinition& task_of(const Options& options) {
 /// Returns true if the task hides items in a text.
 bool takes_haystack(const TaskDefinition& task) { return task.needs_haystack || task.has_depths; }
 
-/// Reads the text of --text; empty without --text.
-std::string haystack_of(const Run& run, std::vector<std::string>& sha256) {
-  TextReader reader(text_leniency(run.options()));
-  std::string text = read_haystack(run.options().list("text"), reader);
-  print_leniency(reader.replaced_bytes(), reader.skipped_lines(), run.quiet());
-  sha256 = reader.sha256();
-  return text;
-}
-
 Questions made_questions(const Run& run, const Tokenizer& tokenizer) {
   const Options& options = run.options();
   const TaskDefinition& task = task_of(options);
-  std::vector<std::string> sha256;
-  const std::string haystack = takes_haystack(task) ? haystack_of(run, sha256) : std::string();
+  TextReader reader(text_leniency(options));
+  std::string haystack;
+  if (takes_haystack(task)) {
+    haystack = read_haystack(options.list("text"), reader);
+    print_leniency(reader.replaced_bytes(), reader.skipped_lines(), run.quiet());
+  }
   const std::vector<double> depths = depths_of(options);
   Questions questions = make_questions(task,
                                        {.tokenizer = tokenizer,
                                         .bos = chosen_bos(tokenizer, bos_choice(options)),
-                                        .samples = static_cast<std::size_t>(options.integer("samples", 1, kMaxSamples)),
+                                        .samples = options.count("samples"),
                                         .seed = static_cast<std::uint64_t>(run.settings().seed),
                                         .haystack = haystack,
                                         .depths = depths},
                                        options.integers("lengths", 1, kLongestQuestion), run.config());
-  questions.sha256 = std::move(sha256);
+  questions.sha256 = reader.sha256();
   return questions;
 }
 
@@ -67,8 +62,7 @@ Questions questions_of(const Run& run, const Tokenizer& tokenizer) {
   const Options& options = run.options();
   Questions questions =
       is_json_lines(options.text("task")) ? questions_of_file(options.text("task")) : made_questions(run, tokenizer);
-  if (options.has("answer-tokens"))
-    questions.answer_tokens = static_cast<std::size_t>(options.integer("answer-tokens", 1, kMaxSamples));
+  if (options.has("answer-tokens")) questions.answer_tokens = options.count("answer-tokens");
   return questions;
 }
 
@@ -109,10 +103,7 @@ void add_question_options(OptionTable& table, TextUse text) {
       .from(1, kMaxSamples)
       .check([text](const Options& options) {
         require_partner(options, {"lengths", "depths", "samples", "answer-tokens"}, {"task"});
-        if (options.takes("temperature"))
-          require_partner(options, {"seed"}, {"task", "temperature"});
-        else
-          require_partner(options, {"seed"}, {"task"});
+        require_partner(options, {"seed"}, {"task", "temperature"});
         if (options.has("task")) check_question_options(options, text);
       });
   add_seed_option(table, "seed of the random parts of questions");
@@ -139,4 +130,4 @@ TaskInput::TaskInput(const Run& run)
   longest = extent.longest;
 }
 
-}  // namespace kvs::inline cli
+}  // namespace kvs::inline run

@@ -9,7 +9,7 @@
 #include "results/trace.h"
 #include "run/run.h"
 
-namespace kvs::inline cli {
+namespace kvs::inline run {
 
 /// Prompts, and their traces if a file has them.
 struct TraceInput {
@@ -23,9 +23,6 @@ struct TraceInput {
   std::size_t length() const noexcept { return longest + settings.tokens; }
 };
 
-/// Range of --temperature.
-inline constexpr double kLeastTemperature = 1e-3, kMostTemperature = 100;
-
 /// Reads the prompts of --prompts, of the texts or of --trace-from, and sets the identity of the run.
 /// @throws Error kInput for a damaged file of traces; kConflict if it was made with another model or for other prompts
 /// than those of the command
@@ -35,4 +32,4 @@ TraceInput read_trace_input(Run& run);
 std::string digest_of_lists(std::span<const TokenIds> lists);
 std::string digest_of_traces(std::span<const Continuation> traces);
 
-}  // namespace kvs::inline cli
+}  // namespace kvs::inline run

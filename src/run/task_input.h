@@ -7,7 +7,7 @@
 #include "run/run.h"
 #include "tasks/questions.h"
 
-namespace kvs::inline cli {
+namespace kvs::inline run {
 
 /// The use of --text with --task.
 enum class TextUse {
@@ -32,4 +32,4 @@ struct TaskInput {
   std::size_t longest = 0;  // tokens, including the space for the answer
 };
 
-}  // namespace kvs::inline cli
+}  // namespace kvs::inline run
