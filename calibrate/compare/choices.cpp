@@ -95,6 +95,9 @@ class BestOfBudget {
     choice.leader = rivals_.front();
     choice.documents = documents_of(rivals_.front());
     decide(rivals_.front(), choice);
+    const ComparedConfiguration& named = compared(choice.configuration.value_or(rivals_.front()));
+    if (const std::string reason = unsafe_reason(*named.loss); !reason.empty())
+      choice.verdict += "; not safe: " + reason;
     if (choice.unscored > 0)
       choice.verdict += "; no time was left to try " + std::to_string(choice.unscored) +
                         (choice.unscored == 1 ? " other" : " others") + " of this budget";

@@ -31,6 +31,7 @@ constexpr std::array kKinds{
     KindRow{OutputKind::kSpectrum, "spectra", "kvspectrum-spectrum", {}},
     KindRow{OutputKind::kConfig, "config", "kvspectrum-config", {}},
     KindRow{OutputKind::kComparison, "comparison", "kvspectrum-comparison", {}},
+    KindRow{OutputKind::kRecommendation, "recommendation", "kvspectrum-recommendation", {}},
     KindRow{OutputKind::kSpeeds, "speeds of a comparison", "kvspectrum-speeds", {}},
     KindRow{OutputKind::kPerturbation, "similarities of perturbed texts", "kvspectrum-perturbation", {}},
     KindRow{OutputKind::kRetention, "perplexities of kept bands", "kvspectrum-retention", {}},
@@ -42,8 +43,10 @@ constexpr std::array kKinds{
     KindRow{OutputKind::kCost, "cost by arithmetic", "", {"geometry", "products_per_token", "bytes_per_token"}}};
 
 /// Extensions of files that the programs write next to results.
-constexpr std::array<std::string_view, 8> kCompanions{".svg",  ".png",           ".h5",  ".safetensors", ".traces.json",
-                                                      ".html", ".manifest.json", ".lock"};
+constexpr std::array<std::string_view, 11> kCompanions{".svg",           ".png",         ".h5",
+                                                       ".safetensors",   ".traces.json", ".html",
+                                                       ".manifest.json", ".lock",        "llama-server.ini",
+                                                       "vllm.yaml",      "sample.txt"};
 
 std::optional<OutputKind> kind_of(const Json& json) {
   if (!json.is_object()) return {};

@@ -19,6 +19,7 @@ struct RetentionResult;
 struct PerturbationResult;
 struct TokenScoresResult;
 struct SpectrumResult;
+struct Recommendation;
 }  // namespace kvs::inline results
 
 namespace kvs::inline report {
@@ -35,7 +36,8 @@ enum class OutputKind {
   kPerturbation,
   kRetention,
   kScores,
-  kLatency
+  kLatency,
+  kRecommendation
 };
 /// Returns the name of a kind: "spectra", "config", ….
 std::string_view name_of(OutputKind kind) noexcept;
@@ -59,6 +61,8 @@ template <>
 struct KindOf<TokenScoresResult> : std::integral_constant<OutputKind, OutputKind::kScores> {};
 template <>
 struct KindOf<SpectrumResult> : std::integral_constant<OutputKind, OutputKind::kSpectrum> {};
+template <>
+struct KindOf<Recommendation> : std::integral_constant<OutputKind, OutputKind::kRecommendation> {};
 
 /// An output file of kvspectrum or kvcalibrate.
 struct Output {

@@ -16,9 +16,9 @@ namespace {
 std::vector<Section> sections_of(const ReportInputs& inputs) {
   std::vector<Section> sections;
   for (const auto make :
-       {comparison_section, allocation_section, evaluations_section, tasks_section, traces_section, latency_section,
-        spectra_section, coding_gain_section, perturbation_section, retention_section, elite_section, ablation_section,
-        scores_section, configs_section, cost_section, model_section}) {
+       {recommendation_section, comparison_section, allocation_section, evaluations_section, tasks_section,
+        traces_section, latency_section, spectra_section, coding_gain_section, perturbation_section, retention_section,
+        elite_section, ablation_section, scores_section, configs_section, cost_section, model_section}) {
     Section section = make(inputs);
     if (!section.body.empty()) sections.push_back(std::move(section));
   }

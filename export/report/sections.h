@@ -16,6 +16,7 @@ struct Section {
   std::vector<std::string> findings;  // the findings, in sentences
 };
 
+Section recommendation_section(const ReportInputs& inputs);
 Section comparison_section(const ReportInputs& inputs);
 Section evaluations_section(const ReportInputs& inputs);
 Section tasks_section(const ReportInputs& inputs);

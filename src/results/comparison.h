@@ -85,7 +85,7 @@ struct ScoredLoss {
   Ratio ratio = {};
   std::optional<DivergenceTail> tail = {};  // absent in files of older versions
 
-  /// Returns true for a cache that is not to be used.
+  /// Returns true for a cache that is not to be used (docs/recommend.md).
   bool is_unsafe() const noexcept { return kl > kUnsafeKl || top1 < kUnsafeTop1; }
   static void fields(auto& loss, auto&& field) {
     field("bytes_ratio", loss.bytes_ratio)("tokens_scored", loss.tokens_scored)("ppl", loss.ppl)(

@@ -33,4 +33,13 @@ inline std::string interval_text(const draw::Interval& interval, const char* num
   return " (" + number_text(number, interval->first) + "–" + number_text(number, interval->second) + ")";
 }
 
+/// Returns why a cache of this loss is not to be used: "KL divergence above 0.1 nats a token"; "" if it may be used.
+inline std::string unsafe_reason(const ScoredLoss& loss) {
+  std::string text;
+  if (loss.kl > kUnsafeKl) text = text_of("KL divergence above %.3g nats a token", kUnsafeKl);
+  if (loss.top1 < kUnsafeTop1)
+    text += (text.empty() ? "" : " and ") + text_of("less than %.3g %% equal first choices", 100 * kUnsafeTop1);
+  return text;
+}
+
 }  // namespace kvs::inline results

@@ -43,15 +43,6 @@ std::string rule_text(const Recommendation& one) {
   return "fewest bytes" + among + " with a KL divergence of at most " + text_of("%.3g", one.max_kl) + " nats a token";
 }
 
-std::string measured_text(const Recommendation& one, std::size_t documents) {
-  std::string text = "measured on " + std::to_string(documents) + (documents == 1 ? " document" : " documents") +
-                     " of " + std::to_string(one.tokens) + " tokens, the last " + std::to_string(one.scored) +
-                     " of each scored";
-  if (one.tokens < one.context)
-    text += "; the text is too short for a context of " + std::to_string(one.context) + " tokens";
-  return text + "\n";
-}
-
 /// Returns each label once, with the number of its caches if there are several.
 std::vector<std::string> counted(const std::vector<std::string>& labels) {
   std::vector<std::string> names;
@@ -85,33 +76,22 @@ std::string doubt_text(const Recommendation::Cache& cache) {
 /// Returns the recommendation where no cache is chosen.
 std::string stay_text(const Recommendation& one) {
   if (!one.refusal.empty())
-    return "Stay at 16 bits: no cache of " + one.engine + " can be measured on this model: " + one.refusal + "\n";
+    return "Stay at 16 bits: no cache of " + one.engine + " can be measured on this model: " + one.refusal;
   if (!one.safer && one.unsafe.empty())
     return "No recommendation: " + std::string(one.unmeasured.empty() ? "" : "within the time limit ") +
-           "no cache of " + one.engine + " was measured.\n";
+           "no cache of " + one.engine + " was measured.";
   return "Stay at 16 bits: no " + std::string(is_complete(one) ? "" : "measured ") + "cache of " + one.engine +
          (one.max_bytes ? " is within " + megabytes(*one.max_bytes)
                         : " has a KL divergence of at most " + text_of("%.3g", one.max_kl) + " nats a token") +
-         ".\n";
-}
-
-/// Returns why the recommended cache is not to be used, if it is not: the limits allow no other.
-std::string unsafe_text(const Recommendation& one) {
-  const ScoredLoss& loss = one.chosen->loss;
-  if (!loss.is_unsafe()) return "";
-  std::vector<std::string> reasons;
-  if (loss.kl > kUnsafeKl) reasons.push_back("a KL divergence above " + text_of("%.3g", kUnsafeKl) + " nats a token");
-  if (loss.top1 < kUnsafeTop1) reasons.push_back("less than " + percent(kUnsafeTop1) + " equal first choices");
-  return "  not safe: it has " + reasons.front() + (reasons.size() > 1 ? " and " + reasons.back() : "") +
-         (one.safer ? "; the next safer cache is " + one.safer->label : "") + "\n";
+         ".";
 }
 
 std::string chosen_text(const Recommendation& one) {
-  if (!one.chosen) return stay_text(one);
-  std::string text = "Use " + one.chosen->label + ": " + megabytes(one.chosen->bytes) + " at " +
-                     std::to_string(one.sized) + " tokens, " + percent(one.chosen->bytes / one.full_bytes) + " of " +
-                     megabytes(one.full_bytes) + " (" + rule_text(one) + ").\n" + unsafe_text(one) +
-                     cost_text(*one.chosen);
+  std::string text = advice(one) + "\n";
+  if (!one.chosen) return text;
+  if (const std::string reason = unsafe_reason(one.chosen->loss); !reason.empty())
+    text += "  not safe: " + reason + (one.safer ? "; the next safer cache is " + one.safer->label : "") + "\n";
+  text += cost_text(*one.chosen);
   if (one.use) {
     text += "  " + one.engine + (one.use->flags.empty() ? "" : ": " + one.use->flags) + "\n";
     for (const std::string& note : one.use->notes) text += "    " + note + "\n";
@@ -135,10 +115,28 @@ const Recommendation::Cache* measured_cache(const Recommendation& one) {
 
 }  // namespace
 
+std::string advice(const Recommendation& one) {
+  if (!one.chosen) return stay_text(one);
+  return "Use " + one.chosen->label + ": " + megabytes(one.chosen->bytes) + " at " + std::to_string(one.sized) +
+         " tokens, " + percent(one.chosen->bytes / one.full_bytes) + " of " + megabytes(one.full_bytes) + " (" +
+         rule_text(one) + ").";
+}
+
+std::string measured_text(const Recommendation& one) {
+  const Recommendation::Cache* measured = measured_cache(one);
+  if (measured == nullptr) return "";
+  std::string text = "measured on " + std::to_string(measured->documents) +
+                     (measured->documents == 1 ? " document" : " documents") + " of " + std::to_string(one.tokens) +
+                     " tokens, the last " + std::to_string(one.scored) + " of each scored";
+  if (one.tokens < one.context)
+    text += "; the text is too short for a context of " + std::to_string(one.context) + " tokens";
+  return text;
+}
+
 std::string to_text(const Recommendation& one) {
   std::string text = one.head.model.name + " in " + one.engine + " (" + one.engine_version + ")\n" + chosen_text(one);
-  if (const Recommendation::Cache* measured = measured_cache(one))
-    text += "  " + measured_text(one, measured->documents) + (one.chosen ? doubt_text(*one.chosen) : "");
+  if (const std::string measured = measured_text(one); !measured.empty())
+    text += "  " + measured + "\n" + (one.chosen ? doubt_text(*one.chosen) : "");
   text += labels_text("not measured in the time limit", one.unmeasured);
   text += labels_text("measured on fewer documents, not candidates", one.shortened);
   if (one.chosen || one.safer || !one.unsafe.empty())

@@ -59,6 +59,10 @@ struct Recommendation {
   }
 };
 
+/// Returns the recommendation in one sentence: the cache, its bytes and the rule, or why no cache is recommended.
+std::string advice(const Recommendation& recommendation);
+/// Returns the documents that the caches were measured on, in words; "" if no cache was measured.
+std::string measured_text(const Recommendation& recommendation);
 /// Returns a screen: the setting and what it costs in words, then the table of the caches around it.
 std::string to_text(const Recommendation& recommendation);
 

@@ -84,6 +84,14 @@ class OptionValues : public ::testing::Test {
     EXPECT_THAT(outcome.err, HasSubstr(message)) << command.name;
   }
 
+  /// Expects the message of a command with more options than it needs.
+  void refuse(const std::string& name, const std::vector<std::string>& more, const std::string& message) {
+    const Command one = command(name);
+    std::vector<std::string> words = one.words;
+    words.insert(words.end(), more.begin(), more.end());
+    expect_message(one, words, message);
+  }
+
   Command command(const std::string& name) const {
     for (const Command& one : commands())
       if (one.name == name) return one;
@@ -116,14 +124,8 @@ TEST_F(OptionValues, AreReadBeforeTheFirstFile) {
   EXPECT_TRUE(is_empty());
 }
 
-TEST_F(OptionValues, WithoutEffectAreRefused) {
-  const std::string none = folder_ / "none", out = folder_ / "out";
-  const auto refuse = [&](const std::string& name, const std::vector<std::string>& more, const std::string& message) {
-    const Command one = command(name);
-    std::vector<std::string> words = one.words;
-    words.insert(words.end(), more.begin(), more.end());
-    expect_message(one, words, message);
-  };
+TEST_F(OptionValues, OfCalibratorsWithoutEffectAreRefused) {
+  const std::string none = folder_ / "none";
   refuse("elitekv", {"--rank-step", "8"}, "--rank-step: needs --cache-ratio or --per-layer-rounds");
   refuse("elitekv", {"--holdout-documents", "1"}, "--holdout-documents: needs --cache-ratio or --per-layer-rounds");
   refuse("elitekv", {"--whiten", "both"}, "--whiten: needs --rank or --cache-ratio");
@@ -141,6 +143,13 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   refuse("faedkv", {"--budget", "50%", "--chunks", "4"}, "--chunks: cannot be combined with --budget");
   refuse("store", {"--budget", "50%", "--per", "head"}, "--per: cannot be combined with --budget");
   refuse("store", {"--resume"}, "--resume: needs --budget");
+  refuse("faedkv", {"--seed", "7"}, "--seed: needs --passes or --confidence or --budget");
+  refuse("transform", {"--rows", "head", "--outliers", "0.1"}, "--outliers: found '0.1'");
+  EXPECT_TRUE(is_empty());
+}
+
+TEST_F(OptionValues, OfRunsWithoutEffectAreRefused) {
+  const std::string none = folder_ / "none", out = folder_ / "out";
   refuse("eval", {"--samples", "2"}, "--samples: needs --task");
   refuse("eval", {"--task", "passkey", "--window", "64"}, "--window: cannot be combined with --task");
   refuse("eval", {"--task", "passkey", "--set", "prefix=8"}, "--set prefix: cannot be combined with --task");
@@ -148,7 +157,6 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   refuse("eval", {"--stride", "2000"}, "--stride: found '2000'");
   refuse("perturb", {"--compared-tokens", "2000"}, "--compared-tokens: found '2000'");
   refuse("latency", {"--window", "512"}, "--lengths: found 992 and 16 to decode");
-  refuse("transform", {"--rows", "head", "--outliers", "0.1"}, "--outliers: found '0.1'");
   refuse("capture", {"--tokens-file", none}, "--text: cannot be combined with --tokens-file");
   refuse("capture", {"--force", "--resume"}, "--resume: cannot be combined with --force");
   refuse("retain", {"--config", none, "--sinks", "2"}, "--sinks: cannot be combined with --config");
@@ -172,7 +180,6 @@ TEST_F(OptionValues, WithoutEffectAreRefused) {
   expect_message(command("lagkv"),
                  {"--model", none, "--text", "-", "--out", out, "--budget", "50%", "--holdout-windows", "-1:"},
                  "--text: found -, expected files: --holdout-windows reads the text a second time");
-  refuse("faedkv", {"--seed", "7"}, "--seed: needs --passes or --confidence or --budget");
   refuse("export", {"--matrix-dtype", "f16"}, "--matrix-dtype: cannot be combined with --to llama-cpp");
   refuse("cost", {"--geometry", "llama2-7b"}, "--model: cannot be combined with --geometry");
   EXPECT_TRUE(is_empty());

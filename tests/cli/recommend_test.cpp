@@ -12,6 +12,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 class RecommendProgram : public TextPrograms {
  protected:
@@ -40,6 +41,10 @@ TEST_F(RecommendProgram, MeasuresTheEnginesTypesAndWritesWhatItNeeds) {
   if (has_flags) {
     EXPECT_THAT(slurp(flags), HasSubstr("kv-cache-dtype: ["));
   }
+  const Outcome report = run("kvspectrum", {"report", folder_ / "safe", "--out", folder_ / "report.html"});
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_THAT(report.err, Not(HasSubstr("skipped")));
+  EXPECT_THAT(slurp(folder_ / "report.html"), HasSubstr("<h2 id=\"recommendation-heading\">"));
   const Outcome again = run("kvcalibrate", recommend("safe", {"--engine", "vllm", "--context", "64", "--text",
                                                               folder_ / "rays.txt", "--max-kl", "5.5", "--resume"}));
   EXPECT_EQ(again.status, 0) << again.err;

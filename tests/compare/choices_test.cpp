@@ -79,6 +79,13 @@ TEST(BestChoice, IsNamedWithTheIntervalThatSupportsIt) {
                                   HasSubstr("over 4 documents, the next")));
 }
 
+TEST(BestChoice, ThatIsNotSafeIsCalledSo) {
+  const BestChoice poor = best_of({{"lagkv", "", false, scored({2.0, 2.1})}, {"h2o", "", false, scored({2.6, 2.7})}});
+  EXPECT_THAT(poor.verdict, HasSubstr("; not safe: KL divergence above 0.1 nats a token"));
+  const BestChoice good = best_of({{"lagkv", "", false, scored({0.02, 0.02})}});
+  EXPECT_THAT(good.verdict, ::testing::Not(HasSubstr("not safe")));
+}
+
 TEST(BestChoice, IsThePlainerOfTwoThatDocumentsDoNotTellApart) {
   // The ratios of the divergences are 1/2, 2, 1/2 and 1.9: an interval that holds 1.
   const std::vector<Named> named{{"transform", "", true, scored({0.1, 0.2, 0.1, 0.19})},

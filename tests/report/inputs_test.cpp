@@ -54,7 +54,7 @@ TEST(ReportInputs, PassOverSpeedsWithoutTheirComparison) {
 
 TEST(ReportInputs, OfAFolderAreInByteOrderOfTheirPaths) {
   const ReportInputs inputs = read_report_inputs(std::vector<std::filesystem::path>{KVS_REPORT_OUTPUTS});
-  ASSERT_EQ(inputs.outputs.size(), 15U);
+  ASSERT_EQ(inputs.outputs.size(), 16U);
   EXPECT_EQ(inputs.outputs.front().name, "comparison.json");
   EXPECT_EQ(inputs.outputs.back().name, "streaming.trace.json");
 }

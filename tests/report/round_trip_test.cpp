@@ -10,6 +10,7 @@
 #include "results/evaluation.h"
 #include "results/latency.h"
 #include "results/perturbation.h"
+#include "results/recommendation.h"
 #include "results/retention.h"
 #include "results/spectrum.h"
 #include "results/token_scores.h"
@@ -56,6 +57,7 @@ TEST(RoundTrip, CachesAtWork) {
   expect_written_again<TaskAnswers>(output_json("needle.json"));
   expect_written_again<TraceResult>(output_json("streaming.trace.json"));
   expect_written_again<LatencyResult>(output_json("latency.json"));
+  expect_written_again<Recommendation>(output_json("recommendation.json"));
   expect_written_again<ComparisonResult>(output_json("comparison.json"));
   expect_written_again<ComparisonSpeeds>(output_json("comparison_speed.json"));
 }

@@ -27,11 +27,31 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST(ReportSections, AreEmptyWithoutTheirResults) {
   const ReportInputs inputs = read_outputs({"cost.json"});
-  for (const auto make : {comparison_section, evaluations_section, tasks_section, spectra_section, coding_gain_section,
-                          elite_section, ablation_section, configs_section, allocation_section, perturbation_section,
-                          retention_section, scores_section, latency_section})
+  for (const auto make : {recommendation_section, comparison_section, evaluations_section, tasks_section,
+                          spectra_section, coding_gain_section, elite_section, ablation_section, configs_section,
+                          allocation_section, perturbation_section, retention_section, scores_section, latency_section})
     EXPECT_TRUE(make(inputs).body.empty());
   EXPECT_FALSE(cost_section(inputs).body.empty());
+}
+
+TEST(ReportSections, RecommendationsAreTheirScreen) {
+  const Section section = recommendation_section(read_outputs({"recommendation.json"}));
+  EXPECT_THAT(section.findings, ElementsAre(AllOf(HasSubstr("llama.cpp: Use q5_0: 4.06 MB at 512 tokens"),
+                                                  HasSubstr("34.4 % of 11.8 MB (fewest bytes"))));
+  const std::string html = section.body.html();
+  EXPECT_THAT(html, AllOf(HasSubstr("<code>-ctk q5_0 -ctv q5_0 -fa on</code>"), HasSubstr("GGML_CUDA_FA_ALL_QUANTS"),
+                          HasSubstr("93.2\u00A0% (88.2\u00A0% to 98.1\u00A0%)"),
+                          HasSubstr("Measured on 2 documents of 512 tokens, the last 511 of each scored.")));
+  EXPECT_EQ(count(html, ">do not use<"), 3U);
+  EXPECT_EQ(count(html, "class=\"front-row\""), 1U);
+}
+
+TEST(ReportSections, NoRecommendationIsAFinding) {
+  Json json = output_json("recommendation.json");
+  for (const char* member : {"chosen", "smaller", "use"}) json[member] = nullptr;
+  const Section section = recommendation_section(changed_output(OutputKind::kRecommendation, json));
+  EXPECT_THAT(section.findings, ElementsAre(HasSubstr("llama.cpp: Stay at 16 bits: no cache of llama.cpp has a KL")));
+  EXPECT_THAT(section.body.html(), AllOf(HasSubstr(">least KL<"), Not(HasSubstr("Flags"))));
 }
 
 TEST(ReportSections, ComparedCachesStandBesideTheBestOfTheirBudget) {
@@ -434,6 +454,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{OutputKind::kTrace, "streaming.trace.json", "/curves/parts/0/end", traces_section},
         Damage{OutputKind::kTrace, "streaming.trace.json", "/own/undiverged", traces_section},
         Damage{OutputKind::kTrace, "streaming.trace.json", "/trace/tokens", traces_section},
+        Damage{OutputKind::kRecommendation, "recommendation.json", "/chosen/bytes", recommendation_section},
+        Damage{OutputKind::kRecommendation, "recommendation.json", "/use/flags", recommendation_section},
         Damage{OutputKind::kComparison, "comparison.json", "/configurations/0/ratio/ppl", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/configurations/0/ratio/interval", comparison_section},
         Damage{OutputKind::kComparison, "comparison.json", "/best/0/configuration", comparison_section},

@@ -29,6 +29,14 @@ void check_engine_types(const Options& options) {
                 "found with " + std::string(engine.name) + ", which has one type for all layers");
 }
 
+void check_type_options(const Options& options) {
+  (void)has_budget(options, kScaleOptions);
+  require_partner(options, {"resume", "engine"}, {"budget"});
+  if (options.has("engine")) check_engine_types(options);
+  if (options.text("per") == "pair" && options.text("types").find('/') != std::string::npos)
+    throw Error(ErrorCode::kUsage, "--per", "found pair with " + options.text("types") + ", expected one type");
+}
+
 OptionTable type_options() {
   OptionTable table(
       "kvcalibrate store --model PATH --text PATH --out FILE [options]",
@@ -59,15 +67,7 @@ OptionTable type_options() {
               listed(engine_names()));
   add_budget_options(table, "full");
   add_model_run_options(table, true);
-  table.check([](const Options& options) {
-    const std::array<std::string_view, 1> budget{"budget"}, resume{"resume"};
-    (void)has_budget(options, kScaleOptions);
-    require_partner(options, resume, budget);
-    require_partner(options, {"engine"}, budget);
-    if (options.has("engine")) check_engine_types(options);
-    if (options.text("per") == "pair" && options.text("types").find('/') != std::string::npos)
-      throw Error(ErrorCode::kUsage, "--per", "found pair with " + options.text("types") + ", expected one type");
-  });
+  table.check(check_type_options);
   return table;
 }
 
