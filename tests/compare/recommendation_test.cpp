@@ -196,10 +196,9 @@ TEST_F(Recommendations, OfEqualBytesAreTheLeastDivergence) {
 TEST_F(Recommendations, SayThatABudgetAllowsNoSafeCache) {
   const Recommendation one = recommended(kLlama, 0.3);
   EXPECT_EQ(one.chosen->label, "q4_0");
-  EXPECT_THAT(to_text(one),
-              AllOf(HasSubstr(".\n  not safe: less than 90 % equal first choices; the next safer "
-                              "cache is q5_0\n"),
-                    Not(HasSubstr("tokens are few"))));
+  EXPECT_THAT(to_text(one), AllOf(HasSubstr(".\n  not safe: less than 90 % equal first choices; the next safer "
+                                            "cache is q5_0\n"),
+                                  Not(HasSubstr("tokens are few"))));
   EXPECT_THAT(to_text(recommended(kLlama, 0.27)),
               HasSubstr("not safe: KL divergence above 0.1 nats a token and less than 90 % equal first choices"));
   EXPECT_THAT(to_text(recommended(kLlama, 0.38)), Not(HasSubstr("not safe")));
