@@ -22,6 +22,10 @@ struct LevelBlock {
   std::size_t bytes() const noexcept { return words.size() * sizeof(std::uint16_t) + sizeof(std::uint32_t); }
 };
 
+/// Bytes that a level takes at most: 12 bits of its probability, a sign and 27 bits of an escape, each of these 29
+/// symbols with 0.09 bits more, since a state is a whole number. Each block also has a state of 4 bytes.
+inline constexpr std::size_t kMaxLevelBytes = 6;
+
 /// @param magnitudes  [token, coefficient]: signed, on a path of the trellis
 /// @param scales      [coefficient]
 LevelBlock encode_levels(const EntropyModel& model, std::span<const std::int32_t> magnitudes,

@@ -49,26 +49,27 @@ LevelTrellis::Branch LevelTrellis::branch_of(float size, std::size_t scale, std:
 }
 
 void LevelTrellis::choose(std::span<const float> row, std::span<const std::uint8_t> scales, TokenContext context,
-                          std::span<std::int32_t> magnitudes) {
+                          Scratch& scratch, std::span<std::int32_t> magnitudes) const {
   const std::size_t count = row.size();
-  branches_.resize(count);
-  from_.resize(count * kTrellisStates);
+  auto& [branches, from] = scratch;
+  branches.resize(count);
+  from.resize(count * kTrellisStates);
   std::array<float, kTrellisStates> costs{};
   costs.fill(kFar);
   costs[0] = 0;
   for (std::size_t n = 0; n < count; ++n) {
     constexpr auto kMost = static_cast<float>(kMaxMagnitude - 4);
     const float size = std::abs(row[n]) < kMost ? std::abs(row[n]) : kMost;  // NaN, too
-    branches_[n] = branch_of(size, scales[n], context.of(n, scales[n]));
+    branches[n] = branch_of(size, scales[n], context.of(n, scales[n]));
     std::array<float, kTrellisStates> next{};
     next.fill(std::numeric_limits<float>::infinity());
     for (std::uint32_t state = 0; state < kTrellisStates; ++state)
       for (std::uint32_t parity = 0; parity < 2; ++parity) {
-        const float cost = costs[state] + branches_[n].cost[state % 2][parity];
+        const float cost = costs[state] + branches[n].cost[state % 2][parity];
         const std::uint32_t to = next_state(state, parity);
         if (!(cost < next[to])) continue;
         next[to] = cost;
-        from_[n * kTrellisStates + to] = static_cast<std::uint8_t>(2 * state + parity);
+        from[n * kTrellisStates + to] = static_cast<std::uint8_t>(2 * state + parity);
       }
     costs = next;
     constexpr float kDeadZone = 1.2F;  // smaller ones mostly become 0
@@ -76,19 +77,21 @@ void LevelTrellis::choose(std::span<const float> row, std::span<const std::uint8
   }
   auto state = static_cast<std::size_t>(std::ranges::min_element(costs) - costs.begin());
   for (std::size_t n = count; n-- > 0;) {
-    const std::uint8_t from = from_[n * kTrellisStates + state];
-    state = from / 2;
-    const std::int32_t magnitude = branches_[n].magnitude[state % 2][from % 2];
+    const std::uint8_t step = from[n * kTrellisStates + state];
+    state = step / 2;
+    const std::int32_t magnitude = branches[n].magnitude[state % 2][step % 2];
     magnitudes[n] = row[n] < 0 ? -magnitude : magnitude;
   }
 }
 
 std::vector<std::int32_t> LevelTrellis::choose_block(std::span<const float> rows,
-                                                     std::span<const std::uint8_t> scales) {
+                                                     std::span<const std::uint8_t> scales) const {
   const std::size_t count = scales.size();
   std::vector<std::int32_t> all(rows.size());
+  Scratch scratch;
   for (std::size_t at = 0; at < rows.size(); at += count)
-    choose(rows.subspan(at, count), scales, {*model_, all, count, at / count}, std::span(all).subspan(at, count));
+    choose(rows.subspan(at, count), scales, {*model_, all, count, at / count}, scratch,
+           std::span(all).subspan(at, count));
   return all;
 }
 

@@ -19,14 +19,11 @@ class LevelTrellis {
   /// 0.23 squared steps to a quarter of this: a slope of 0.32; a higher cost prefers zeros at low rates.
   static constexpr float kBitCost = 0.36F, kFar = 1e30F;
 
-  /// @param row      [coefficient] in steps
-  /// @param scales   [coefficient]: scale classes
-  /// @param context  of the row's first coefficient
-  /// @param magnitudes  receives the chosen signed magnitudes, [coefficient]
-  void choose(std::span<const float> row, std::span<const std::uint8_t> scales, TokenContext context,
-              std::span<std::int32_t> magnitudes);
-  /// Chooses the levels of a block of rows, [token, coefficient], one after the other.
-  std::vector<std::int32_t> choose_block(std::span<const float> rows, std::span<const std::uint8_t> scales);
+  /// Chooses the levels of a block of rows, one after the other. Any number of threads may call it at the same time.
+  /// @param rows    [token, coefficient] in steps
+  /// @param scales  [coefficient]: scale classes
+  /// @return the signed magnitudes, [token, coefficient]
+  std::vector<std::int32_t> choose_block(std::span<const float> rows, std::span<const std::uint8_t> scales) const;
 
  private:
   /// The cheapest level of each parity in each quantiser.
@@ -34,14 +31,21 @@ class LevelTrellis {
     float cost[kQuantisers][2];
     std::int32_t magnitude[kQuantisers][2];
   };
+  /// Of one row.
+  struct Scratch {
+    std::vector<Branch> branches;
+    std::vector<std::uint8_t> from;  // [coefficient, state]: previous state · 2 + parity
+  };
+  /// @param context     of the row's first coefficient
+  /// @param magnitudes  receives those of the row
+  void choose(std::span<const float> row, std::span<const std::uint8_t> scales, TokenContext context, Scratch& scratch,
+              std::span<std::int32_t> magnitudes) const;
   Branch branch_of(float size, std::size_t scale, std::size_t context) const noexcept;
   float cost_of(float size, std::size_t scale, std::size_t context, std::uint32_t quantiser,
                 std::uint32_t level) const noexcept;
 
   const EntropyModel* model_;
   std::vector<float> bit_costs_;  // [context, level]: with the sign, weighted
-  std::vector<Branch> branches_;
-  std::vector<std::uint8_t> from_;  // [coefficient, state]: previous state · 2 + parity
 };
 
 /// Returns the bits of an escaped level beyond the last one with a probability: an Elias gamma code.

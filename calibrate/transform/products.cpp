@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "calibrate/transform/level_trellis.h"
 #include "calibrate/transform/trellis_store.h"
 
 namespace kvs::inline calibrate {
@@ -56,6 +57,7 @@ TransformProducts::TransformProducts(CodingOps& ops, const TransformLayer& layer
       weights(layer.weights),
       scales(layer.scales),
       entropy(layer.entropy) {
+  if (entropy != nullptr) trellis = std::make_shared<const LevelTrellis>(*entropy);
   if (rows == TransformRows::kLayer)
     make_of_layer(ops, layer);
   else

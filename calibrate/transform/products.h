@@ -10,6 +10,8 @@
 
 namespace kvs::inline calibrate {
 
+class LevelTrellis;
+
 /// The data of a layer, or of a group of layers, in a device's memory, and how its codes are stored.
 class TransformProducts {
  public:
@@ -24,6 +26,7 @@ class TransformProducts {
   std::vector<float> weights;                   // [coefficient]
   std::vector<std::uint8_t> scales;             // the storage form: TransformLayer::scales
   std::shared_ptr<const EntropyModel> entropy;  // null unless in the storage form
+  std::shared_ptr<const LevelTrellis> trellis;  // likewise
   /// kLayer: `k` holds rows of all coefficients. kHead: rows of keys before RoPE, and of the values' coefficients.
   KvTypes types;
   /// In f32. kLayer: of each layer of each head's keys, then of each head's values, [coefficient, channel]; one

@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <deque>
 
-#include "calibrate/transform/level_coder.h"
-#include "calibrate/transform/level_trellis.h"
+#include "calibrate/transform/storage_blocks.h"
 
 namespace kvs::inline calibrate {
 namespace {
 
 class StorageCodes final : public JointCodes {
  public:
-  explicit StorageCodes(std::shared_ptr<const TransformProducts> products)
-      : JointCodes(std::move(products)), trellis_(*this->products().entropy) {}
+  using JointCodes::JointCodes;
 
   std::size_t count() const noexcept override { return count_; }
   CacheBytes bytes() const noexcept override { return {.stored = bytes_, .used = bytes_}; }
@@ -30,30 +28,24 @@ class StorageCodes final : public JointCodes {
                              const BackendView<const float, 4>& inputs) override {
     BackendCoding ops(backend);
     const std::vector<float> rows = download(backend, row_values(ops, products(), layers, inputs).k);
-    const std::vector<std::int32_t> magnitudes =
-        trellis_.choose_block(std::span(rows).subspan(first * scales().size()), scales());
-    blocks_.push_back(encode_levels(*products().entropy, magnitudes, scales()));
+    blocks_.push_back(encode_block(products(), std::span(rows).subspan(first * coefficients())));
     bytes_ += blocks_.back().bytes();
     count_ += blocks_.back().tokens;
     return {};
   }
 
  private:
-  std::span<const std::uint8_t> scales() const noexcept { return products().scales; }
+  std::size_t coefficients() const noexcept { return products().scales.size(); }
 
   RowBuffer::Part decode(Backend& backend, std::size_t first, std::size_t count) const override {
-    const std::size_t size = scales().size();
-    std::vector<float> rows;
-    rows.reserve(count * size);
+    const std::size_t size = coefficients();
+    std::vector<float> rows(count * size);
     std::size_t at = 0;  // of the block's first token, from the first one of all blocks
     first += gone_;
     for (const LevelBlock& block : blocks_) {
       const std::size_t from = std::max(first, at), to = std::min(first + count, at + block.tokens);
-      if (from < to) {
-        const std::vector<std::int32_t> magnitudes = decode_levels(*products().entropy, block, scales());
-        for (std::size_t n = (from - at) * size; n < (to - at) * size; ++n)
-          rows.push_back(products().entropy->value(scales()[n % size], magnitudes[n]));
-      }
+      if (from < to)
+        decode_block(products(), block, from - at, std::span(rows).subspan((from - first) * size, (to - from) * size));
       at += block.tokens;
     }
     RowBuffer::Part part(backend, {1, 1, count, size});
@@ -61,7 +53,6 @@ class StorageCodes final : public JointCodes {
     return part;
   }
 
-  LevelTrellis trellis_;
   std::deque<LevelBlock> blocks_;
   std::size_t count_ = 0, gone_ = 0, bytes_ = 0;  // gone_: dropped tokens of the first block
 };

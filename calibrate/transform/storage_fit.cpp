@@ -53,7 +53,7 @@ Coded code(const StorageSamples& samples, const Piece& piece, const EntropyModel
   Coded coded;
   const std::vector<std::uint8_t> scales = coded_scales(samples.variances, step);
   if (scales.empty()) return coded;
-  LevelTrellis trellis(model);
+  const LevelTrellis trellis(model);
   for (std::size_t block = piece.first; block < piece.last; ++block) {
     const std::vector<float> rows = block_of(samples, block, scales.size(), step);
     const std::vector<std::int32_t> magnitudes = trellis.choose_block(rows, scales);

@@ -12,28 +12,29 @@
 #include "calibrate/config/config.h"
 #include "calibrate/transform/config.h"
 #include "core/error.h"
-#include "export/codec/layer_codec.h"
+#include "export/codec/row_codec.h"
+#include "export/codec/storage_codec.h"
 #include "results/head.h"
 
 struct kvs_codec {
   int threads = 1;
-  std::map<std::uint32_t, kvs::LayerCodec> layers = {};
+  std::map<std::uint32_t, std::shared_ptr<const kvs::GroupCodec>> groups = {};  // [layer]
 
-  const kvs::LayerCodec& layer(std::uint32_t index) const {
-    const auto found = layers.find(index);
-    if (found == layers.end())
+  const kvs::GroupCodec& group(std::uint32_t layer) const {
+    const auto found = groups.find(layer);
+    if (found == groups.end())
       throw kvs::Error(kvs::ErrorCode::kUsage, "layer",
-                       "found " + std::to_string(index) + ", expected one that the config codes");
-    return found->second;
+                       "found " + std::to_string(layer) + ", expected one that the config codes");
+    return *found->second;
   }
   /// @throws Error kData for a stream without a layer of the config
-  const kvs::LayerCodec& of_stream(std::span<const std::byte> stream) const {
-    const auto found = layers.find(kvs::read_head(stream).layer);
-    if (found == layers.end())
-      throw kvs::Error(
-          kvs::ErrorCode::kData, "stream: layer",
-          "found " + std::to_string(kvs::read_head(stream).layer) + ", expected one that the config codes");
-    return found->second;
+  const kvs::GroupCodec& of_stream(std::span<const std::byte> stream) const {
+    const std::uint32_t layer = kvs::read_head(stream).layer;
+    const auto found = groups.find(layer);
+    if (found == groups.end())
+      throw kvs::Error(kvs::ErrorCode::kData, "stream: layer",
+                       "found " + std::to_string(layer) + ", expected one that the config codes");
+    return *found->second;
   }
 };
 
@@ -158,20 +159,63 @@ kvs_codec open_config(const fs::path& path, const kvs_codec_options& options) {
   kvs::CpuCoding ops(codec.threads);
   const kvs::StreamId id = id_of(config);
   Ropes ropes;
-  if (config.at("parameters").contains("groups"))
-    throw Error(ErrorCode::kUnsupported, where + ": /parameters/groups",
-                "found layers that share a row (--layers-per-group), expected a row for each layer");
-  if (config.at("parameters").contains("predict"))
-    throw Error(ErrorCode::kUnsupported, where + ": /parameters/predict",
-                "found rows that are predicted from embeddings (--predict), expected rows without a prediction");
-  if (config.at("parameters").contains("form"))
-    throw Error(ErrorCode::kUnsupported, where + ": /parameters/form",
-                "found the storage form (--form storage), expected random access");
-  for (const kvs::TransformLayer& layer : kvs::read_transform_layers(config, path))
-    codec.layers.try_emplace(static_cast<std::uint32_t>(layer.layer), ops, layer,
-                             kvs::TransformShape{model.kv_heads.of(layer.layer), model.head_dim.of(layer.layer)},
-                             rope_of(model, layer.layer, ropes, where), id);
+  for (const kvs::TransformLayer& layer : kvs::read_transform_layers(config, path)) {
+    const kvs::TransformShape shape{model.kv_heads.of(layer.layer), model.head_dim.of(layer.layer)};
+    std::vector<std::shared_ptr<const kvs::KeyRope>> of_layers{rope_of(model, layer.layer, ropes, where)};
+    for (const std::size_t other : layer.others) of_layers.push_back(rope_of(model, other, ropes, where));
+    const auto add = [&](const std::shared_ptr<const kvs::GroupCodec>& group) {
+      for (const std::uint32_t of_group : group->layers()) codec.groups[of_group] = group;
+    };
+    if (layer.form() == kvs::TransformForm::kStorage)
+      add(std::make_shared<kvs::StorageCodec>(ops, layer, shape, std::move(of_layers), id));
+    else
+      add(std::make_shared<kvs::RowCodec>(ops, layer, shape, std::move(of_layers), id));
+  }
   return codec;
+}
+
+/// @throws Error kUsage unless a layer's rows depend on this layer alone. @param use  the function for the others
+const kvs::GroupCodec& alone(const kvs::GroupCodec& group, const std::string& use) {
+  require(
+      group.layers().size() == 1, "layer",
+      "found one of " + std::to_string(group.layers().size()) + " that share rows, expected one alone: call " + use);
+  require(group.channels() == 0, "layer",
+          "found rows that are predicted from embeddings, expected others: call " + use);
+  return group;
+}
+
+kvs_codec_layout layout_of(const kvs::GroupCodec& codec) {
+  const kvs_codec_group group = alone(codec, "kvs_codec_group_of").group();
+  require(group.form == KVS_CODEC_FORM_RANDOM_ACCESS, "layer",
+          "found the storage form, whose tokens have no fixed size, expected rows: call kvs_codec_group_of");
+  return {.rows = group.rows,
+          .kv_heads = group.kv_heads,
+          .head_dim = group.head_dim,
+          .sinks = group.sinks,
+          .recent = group.recent,
+          .outliers = group.outliers,
+          .head_bytes = group.head_bytes,
+          .sink_bytes = group.sink_bytes,
+          .token_bytes = group.token_bytes,
+          .outlier_bytes = group.outlier_bytes};
+}
+
+/// Encodes a block with a group's states.
+int encode_block(const kvs_codec& codec, const kvs::GroupCodec& group, const kvs_codec_block& block,
+                 const kvs::GroupStates& states, void* stream, std::size_t capacity, std::size_t* bytes) {
+  std::byte* const to = &given(static_cast<std::byte*>(stream), "stream");
+  kvs::CpuCoding ops(codec.threads);
+  std::size_t& needed = given(bytes, "bytes");
+  needed = group.encode(ops, codec.threads, block, states, {to, capacity});
+  if (needed <= capacity) return KVS_CODEC_OK;
+  const std::string text = "capacity: found " + std::to_string(capacity) + " bytes, expected " +
+                           std::to_string(needed) + " (kvs_codec_bound)";
+  return fail(KVS_CODEC_SPACE, text.c_str());
+}
+
+kvs::GroupStates states_of(const kvs::GroupCodec& group, const kvs_codec_states* states,
+                           const kvs_codec_inputs* inputs) {
+  return {{&given(states, "states"), group.layers().size()}, inputs};
 }
 
 }  // namespace
@@ -203,7 +247,7 @@ void kvs_codec_close(kvs_codec* codec) { delete codec; }
 
 int kvs_codec_layout_of(const kvs_codec* codec, uint32_t layer, kvs_codec_layout* layout) {
   return guarded([&] {
-    given(layout, "layout") = given(codec, "codec").layer(layer).layout();
+    given(layout, "layout") = layout_of(given(codec, "codec").group(layer));
     return KVS_CODEC_OK;
   });
 }
@@ -211,7 +255,14 @@ int kvs_codec_layout_of(const kvs_codec* codec, uint32_t layer, kvs_codec_layout
 int kvs_codec_bound(const kvs_codec* codec, const kvs_codec_block* block, size_t* bytes) {
   return guarded([&] {
     const kvs_codec_block& tokens = given(block, "block");
-    given(bytes, "bytes") = given(codec, "codec").layer(tokens.layer).bound(tokens);
+    given(bytes, "bytes") = given(codec, "codec").group(tokens.layer).bound(tokens);
+    return KVS_CODEC_OK;
+  });
+}
+
+int kvs_codec_group_of(const kvs_codec* codec, uint32_t layer, kvs_codec_group* group) {
+  return guarded([&] {
+    given(group, "group") = given(codec, "codec").group(layer).group();
     return KVS_CODEC_OK;
   });
 }
@@ -221,14 +272,18 @@ int kvs_codec_encode(const kvs_codec* codec, const kvs_codec_block* block, const
   return guarded([&] {
     const kvs_codec& all = given(codec, "codec");
     const kvs_codec_block& tokens = given(block, "block");
-    std::byte* const to = &given(static_cast<std::byte*>(stream), "stream");
-    kvs::CpuCoding ops(all.threads);
-    std::size_t& needed = given(bytes, "bytes");
-    needed = all.layer(tokens.layer).encode(ops, all.threads, tokens, given(states, "states"), {to, capacity});
-    if (needed <= capacity) return KVS_CODEC_OK;
-    const std::string text = "capacity: found " + std::to_string(capacity) + " bytes, expected " +
-                             std::to_string(needed) + " (kvs_codec_bound)";
-    return fail(KVS_CODEC_SPACE, text.c_str());
+    const kvs::GroupCodec& group = alone(all.group(tokens.layer), "kvs_codec_encode_group");
+    return encode_block(all, group, tokens, states_of(group, states, nullptr), stream, capacity, bytes);
+  });
+}
+
+int kvs_codec_encode_group(const kvs_codec* codec, const kvs_codec_block* block, const kvs_codec_states* states,
+                           const kvs_codec_inputs* inputs, void* stream, size_t capacity, size_t* bytes) {
+  return guarded([&] {
+    const kvs_codec& all = given(codec, "codec");
+    const kvs_codec_block& tokens = given(block, "block");
+    const kvs::GroupCodec& group = all.group(tokens.layer);
+    return encode_block(all, group, tokens, states_of(group, states, inputs), stream, capacity, bytes);
   });
 }
 
@@ -245,8 +300,21 @@ int kvs_codec_decode(const kvs_codec* codec, const void* stream, size_t bytes, u
   return guarded([&] {
     const kvs_codec& all = given(codec, "codec");
     const std::span<const std::byte> coded = bytes_of(stream, bytes);
+    const kvs::GroupCodec& group = alone(all.of_stream(coded), "kvs_codec_decode_group");
     kvs::CpuCoding ops(all.threads);
-    all.of_stream(coded).decode(ops, all.threads, coded, first, count, given(states, "states"));
+    group.decode(ops, all.threads, coded, first, count, states_of(group, states, nullptr));
+    return KVS_CODEC_OK;
+  });
+}
+
+int kvs_codec_decode_group(const kvs_codec* codec, const void* stream, size_t bytes, uint32_t first, uint32_t count,
+                           const kvs_codec_states* states, const kvs_codec_inputs* inputs) {
+  return guarded([&] {
+    const kvs_codec& all = given(codec, "codec");
+    const std::span<const std::byte> coded = bytes_of(stream, bytes);
+    const kvs::GroupCodec& group = all.of_stream(coded);
+    kvs::CpuCoding ops(all.threads);
+    group.decode(ops, all.threads, coded, first, count, states_of(group, states, inputs));
     return KVS_CODEC_OK;
   });
 }
@@ -256,9 +324,11 @@ int kvs_codec_attend(const kvs_codec* codec, const void* stream, size_t bytes, u
   return guarded([&] {
     const kvs_codec& all = given(codec, "codec");
     const std::span<const std::byte> coded = bytes_of(stream, bytes);
+    const auto* const rows = dynamic_cast<const kvs::RowCodec*>(&all.of_stream(coded));
+    require(rows != nullptr, "rows", "found the storage form, expected rows by head");
     kvs::CpuCoding ops(all.threads);
-    all.of_stream(coded).attend(ops, all.threads, coded, first, count, given(queries, "queries"), &given(out, "out"),
-                                &given(log_sums, "log_sums"));
+    rows->attend(ops, all.threads, coded, first, count, given(queries, "queries"), &given(out, "out"),
+                 &given(log_sums, "log_sums"));
     return KVS_CODEC_OK;
   });
 }

@@ -83,6 +83,25 @@ void check_states(const kvs_codec_states& states) {
   require(states.rotated <= 1, "states: rotated", "found " + std::to_string(states.rotated) + ", expected 0 or 1");
 }
 
+void check_inputs(const kvs_codec_inputs* inputs, std::size_t channels) {
+  require(inputs != nullptr && inputs->x != nullptr, "inputs",
+          "found NULL, expected the tokens' embeddings, which rows are predicted from");
+  check_type(inputs->type, "inputs: type");
+  require(inputs->channels == channels, "inputs: channels",
+          "found " + std::to_string(inputs->channels) + ", expected " + std::to_string(channels));
+}
+
+RowBuffer::Part gather_inputs(DeviceMemory& memory, const kvs_codec_inputs* inputs, std::size_t channels,
+                              std::size_t first, std::size_t count, int threads) {
+  if (channels == 0) return {};
+  RowBuffer::Part rows(memory, {1, 1, count, channels});
+  // const_cast is safe: the rows are only read.
+  convert({const_cast<void*>(inputs->x), inputs->token_stride, 0}, inputs->type, first, rows.view(), threads,
+          cpu::loops().decode_rows);
+  check_finite("inputs", rows.view(), first);
+  return rows;
+}
+
 TokenRows::Part gather_states(DeviceMemory& memory, const kvs_codec_states& states, const TransformShape& shape,
                               std::size_t first, std::size_t count, int threads) {
   const auto gather = [&](const char* what, const Side& side) {

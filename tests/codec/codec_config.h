@@ -9,6 +9,7 @@
 
 #include "calibrate/config/config.h"
 #include "calibrate/transform/config.h"
+#include "calibrate/transform/entropy_model.h"
 #include "io/digest.h"
 #include "io/safetensors_writer.h"
 #include "tests/io/temporary_directory.h"
@@ -51,20 +52,66 @@ inline TransformLayer codec_layer(TransformRows rows, double threshold = 1e9, do
   return layer;
 }
 
-/// Writes NAME.json and NAME.safetensors: a config of one layer for a model of three.
+/// Channels of the embeddings that rows of a group are predicted from.
+inline constexpr std::size_t kCodecChannels = 5;
+
+/// Layers 0 and 1, whose rows share Sylvester's basis and are coded after a prediction. Coefficients are twice the
+/// values, with 1 to 5 bits; in the storage form they are the first 200 of 256, with 8 to 1/2 steps for a value of 1.
+inline TransformLayer codec_group(TransformForm form, double threshold = 1e9) {
+  const std::size_t values = 2 * kCodecValues, count = form == TransformForm::kStorage ? 200 : values;
+  TransformLayer layer = codec_layer(TransformRows::kLayer, threshold);
+  layer.layer = 0;
+  layer.others = {kCodecLayer};
+  layer.mean.assign(values, 0.25F);
+  layer.weights.assign(count, 1);
+  layer.recent = 16;
+  layer.prediction = random_values(values * kCodecChannels, 5);
+  for (float& entry : layer.prediction) entry = f16_to_f32(f32_to_f16(entry / 4));
+  layer.bits.clear();
+  if (form == TransformForm::kStorage) {
+    layer.books.clear();
+    layer.outliers = layer.threshold = 0;
+    layer.entropy = std::make_shared<const EntropyModel>(laplacian_model());
+  }
+  std::vector<float> steps;
+  for (std::size_t n = 0; n < count; ++n) {
+    steps.push_back(form == TransformForm::kStorage ? std::exp2(3.0F - static_cast<float>(n * 5 / count)) : 2);
+    if (form == TransformForm::kStorage)
+      layer.scales.push_back(static_cast<std::uint8_t>(scale_class(0.58 * static_cast<double>(steps.back()))));
+    else
+      layer.bits.push_back(1 + n % 5);
+  }
+  layer.analysis.clear();
+  layer.synthesis.clear();
+  for (std::size_t n = 0; n < count; ++n)
+    for (std::size_t value = 0; value < values; ++value)
+      layer.analysis.push_back(steps[n] * sylvester(n, value, values));
+  for (std::size_t value = 0; value < values; ++value)
+    for (std::size_t n = 0; n < count; ++n) layer.synthesis.push_back(sylvester(n, value, values) / steps[n]);
+  return layer;
+}
+
+/// Writes NAME.json and NAME.safetensors: a config of one layer, or of one group, for a model of three layers.
 inline std::filesystem::path write_codec_config(const TemporaryDirectory& folder, const TransformLayer& layer,
                                                 const std::string& name = "t") {
   write_safetensors(folder / (name + ".safetensors"), transform_tensors({layer}, {kCodecShape}), {});
-  const TransformConfig config{.layers = {layer.layer},
-                               .rows = layer.rows,
-                               .sinks = layer.sinks,
-                               .recent = layer.recent,
-                               .code_bytes = {code_bytes(layer, kCodecShape)},
-                               .thresholds = {layer.threshold},
-                               .outliers = layer.outliers,
-                               .window = 1000,
-                               .bytes = 100000,
-                               .scales = {{1, 1}}};
+  TransformConfig config{.layers = {layer.layer},
+                         .rows = layer.rows,
+                         .form = layer.form(),
+                         .sinks = layer.sinks,
+                         .recent = layer.recent,
+                         .code_bytes = {layer.entropy == nullptr ? code_bytes(layer, kCodecShape) : 99},
+                         .thresholds = {layer.threshold},
+                         .outliers = layer.outliers,
+                         .window = 1000,
+                         .bytes = 100000,
+                         .scales = {},
+                         .predicts = !layer.prediction.empty(),
+                         .groups = {layer.layers()}};
+  config.layers.insert(config.layers.end(), layer.others.begin(), layer.others.end());
+  config.code_bytes.resize(config.layers.size());
+  config.thresholds.resize(config.layers.size());
+  config.scales.assign(config.layers.size(), {1, 1});
   ModelConfig model;
   model.name = model.architecture = "llama";
   model.layer.assign(3, {.attention = {.query_heads = kCodecShape.kv_heads,

@@ -41,14 +41,22 @@ class Codec {
     EXPECT_EQ(kvs_codec_layout_of(codec_, kCodecLayer, &layout), KVS_CODEC_OK);
     return layout;
   }
+  kvs_codec_group group() const {
+    kvs_codec_group group{};
+    EXPECT_EQ(kvs_codec_group_of(codec_, kCodecLayer, &group), KVS_CODEC_OK) << kvs_codec_error();
+    return group;
+  }
   Bytes encode(const kvs_codec_block& block, const kvs_codec_states& states) const {
-    std::size_t bytes = 0;
-    EXPECT_EQ(kvs_codec_bound(codec_, &block, &bytes), KVS_CODEC_OK) << kvs_codec_error();
-    Bytes stream(bytes);
-    EXPECT_EQ(kvs_codec_encode(codec_, &block, &states, stream.data(), stream.size(), &bytes), KVS_CODEC_OK)
-        << kvs_codec_error();
-    stream.resize(bytes);
-    return stream;
+    return encoded(block, [&](Bytes& stream, std::size_t& bytes) {
+      return kvs_codec_encode(codec_, &block, &states, stream.data(), stream.size(), &bytes);
+    });
+  }
+  /// @param states  [layer of the group]
+  Bytes encode(const kvs_codec_block& block, const std::vector<kvs_codec_states>& states,
+               const kvs_codec_inputs* inputs) const {
+    return encoded(block, [&](Bytes& stream, std::size_t& bytes) {
+      return kvs_codec_encode_group(codec_, &block, states.data(), inputs, stream.data(), stream.size(), &bytes);
+    });
   }
   kvs_codec_stream inspect(const Bytes& stream) const {
     kvs_codec_stream content{};
@@ -59,8 +67,24 @@ class Codec {
     EXPECT_EQ(kvs_codec_decode(codec_, stream.data(), stream.size(), first, count, &states), KVS_CODEC_OK)
         << kvs_codec_error();
   }
+  void decode(const Bytes& stream, std::uint32_t first, std::uint32_t count,
+              const std::vector<kvs_codec_states>& states, const kvs_codec_inputs* inputs) const {
+    EXPECT_EQ(kvs_codec_decode_group(codec_, stream.data(), stream.size(), first, count, states.data(), inputs),
+              KVS_CODEC_OK)
+        << kvs_codec_error();
+  }
 
  private:
+  template <class Encode>
+  Bytes encoded(const kvs_codec_block& block, const Encode& encode) const {
+    std::size_t bytes = 0;
+    EXPECT_EQ(kvs_codec_bound(codec_, &block, &bytes), KVS_CODEC_OK) << kvs_codec_error();
+    Bytes stream(bytes);
+    EXPECT_EQ(encode(stream, bytes), KVS_CODEC_OK) << kvs_codec_error();
+    stream.resize(bytes);
+    return stream;
+  }
+
   kvs_codec* codec_ = nullptr;
 };
 
@@ -84,10 +108,10 @@ struct Tokens {
   std::vector<T> k, v;
 };
 
-inline Tokens<float> random_tokens(std::size_t count) {
+inline Tokens<float> random_tokens(std::size_t count, std::uint32_t seed = 1) {
   Tokens<float> tokens(count);
-  tokens.k = random_values(tokens.k.size(), 1);
-  tokens.v = random_values(tokens.v.size(), 2);
+  tokens.k = random_values(tokens.k.size(), seed);
+  tokens.v = random_values(tokens.v.size(), seed + 1);
   return tokens;
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "export/codec/layer_codec.h"
+#include "export/codec/row_codec.h"
 #include "export/codec/states.h"
 
 namespace kvs::inline exporting {
@@ -22,21 +22,21 @@ void leave_basis(CpuCoding& ops, const TransformProducts& products, const Backen
 
 }  // namespace
 
-void LayerCodec::attend(CpuCoding& ops, int threads, std::span<const std::byte> stream, std::size_t first,
-                        std::size_t count, const kvs_codec_queries& queries, float* out, float* log_sums) const {
+void RowCodec::attend(CpuCoding& ops, int threads, std::span<const std::byte> stream, std::size_t first,
+                      std::size_t count, const kvs_codec_queries& queries, float* out, float* log_sums) const {
   const StreamHead head = read_head(stream);
   const Places places = checked_places(head, stream);
-  if (products_.rows != TransformRows::kHead)
+  if (products().rows != TransformRows::kHead)
     throw Error(ErrorCode::kUsage, "rows", "found rows by layer, expected rows by head");
   check_tokens(head, first, count, 1);
-  const RowBuffer::Part q = gather_queries(ops.memory(), queries, products_.shape, threads);
+  const RowBuffer::Part q = gather_queries(ops.memory(), queries, products().shape, threads);
   // The kernel's own token is the last one. Its past is the coded tokens, then the sinks.
   const std::size_t before = count - 1, sinks = places.sinks_among(first, before), coded = before - sinks;
-  const TokenRows::Part own = read_tokens(ops, stream, places, first + before, 1),
+  const TokenRows::Part own = std::move(read(ops, stream, places, {first + before, 1}, {}).front()),
                         late = late_sinks(ops, stream, places, head.first_position + first, first, before);
-  rotate(ops, own, head.first_position + first + before, RopeDirection::kForward);
-  const RowBuffer::Part own_v = head_products(ops, products_.analysis, own.v.view()),
-                        late_v = head_products(ops, products_.analysis, late.v.view());
+  rotate(ops, 0, own, head.first_position + first + before, RopeDirection::kForward);
+  const RowBuffer::Part own_v = head_products(ops, products().analysis, own.v.view()),
+                        late_v = head_products(ops, products().analysis, late.v.view());
   const auto rows = [&](bool keys) {
     StoredRows held = rows_at(stream.data() + places.codes, places.coded, keys);
     held.data =
@@ -46,11 +46,11 @@ void LayerCodec::attend(CpuCoding& ops, int threads, std::span<const std::byte> 
   };
   PastKv past(rows(true), rows(false), {late.k.view(), sinks}, {late_v.view(), sinks});
   KeyRope::Rows turns;
-  if (rope_->chunks() > 0 && before > 0) {
-    turns = rope_->rows(ops.memory(), head.first_position + first + sinks, before);
+  if (rope(0).chunks() > 0 && before > 0) {
+    turns = rope(0).rows(ops.memory(), head.first_position + first + sinks, before);
     past.slots = turns.table;
   }
-  const BackendTensor<float, 2> mixed(ops.memory(), {queries.heads, products_.shape.head_dim});
+  const BackendTensor<float, 2> mixed(ops.memory(), {queries.heads, products().shape.head_dim});
   ops.attend({.q = q.view(),
               .k = own.k.view(),
               .v = own_v.view(),
@@ -58,16 +58,16 @@ void LayerCodec::attend(CpuCoding& ops, int threads, std::span<const std::byte> 
               .scale = queries.scale,
               .softcap = queries.softcap},
              mixed.view(), {log_sums, queries.heads});
-  leave_basis(ops, products_, mixed.view(), out);
+  leave_basis(ops, products(), mixed.view(), out);
 }
 
-TokenRows::Part LayerCodec::late_sinks(CpuCoding& ops, std::span<const std::byte> stream, const Places& places,
-                                       std::size_t position, std::size_t first, std::size_t count) const {
+TokenRows::Part RowCodec::late_sinks(CpuCoding& ops, std::span<const std::byte> stream, const Places& places,
+                                     std::size_t position, std::size_t first, std::size_t count) const {
   const std::size_t sinks = places.sinks_among(first, count);
-  TokenRows::Part late = read_tokens(ops, stream, places, first, sinks);
-  if (sinks == 0) return late;
-  rotate(ops, late, position, RopeDirection::kForward);
-  rotate(ops, late, position + count, RopeDirection::kInverse);
+  if (sinks == 0) return empty_part(ops.memory(), products().shape, 0);
+  TokenRows::Part late = std::move(read(ops, stream, places, {first, sinks}, {}).front());
+  rotate(ops, 0, late, position, RopeDirection::kForward);
+  rotate(ops, 0, late, position + count, RopeDirection::kInverse);
   return late;
 }
 
