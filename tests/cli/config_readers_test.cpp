@@ -145,6 +145,10 @@ class ConfigReaders : public CalibratePrograms {
     make("separate.json", {"elitekv", "--elite", "2", "--rank", "10", "--factorization", "separate"});
     make("layer.json", {"transform", "--budget", "60%", "--sinks", "1", "--recent", "2"});
     make("head.json", {"transform", "--budget", "60%", "--rows", "head", "--sinks", "1", "--recent", "2"});
+    make("group.json", {"transform", "--budget", "60%", "--layers-per-group", "2", "--predict", "embedding", "--sinks",
+                        "1", "--recent", "2"});
+    make("storage.json", {"transform", "--budget", "60%", "--layers-per-group", "2", "--form", "storage", "--sinks",
+                          "1", "--recent", "2"});
     make("triattention.json", {"triattention", "--set", "cache_size=16,20,24,28", "interval=4", "recent=2"});
     const std::map<std::string, std::vector<std::string>> settings{
         {"full", {"type=f16", "type_skip_layers=0", "layers=0,2"}},

@@ -8,14 +8,14 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, DynamicCache
 
 from adapters import CACHE, evaluate, scored
 from exports import BINARIES, FOLDER, check, run, tiny_model
 
 os.environ.setdefault("KVSPECTRUM_LIBRARY", str(BINARIES.parent / "export" / "codec"))
 from kvspectrum import CalibratedCache  # noqa: E402
-from kvspectrum.codec import Codec, CodecError, library_path  # noqa: E402
+from kvspectrum.codec import Codec, CodecError, ConfigError, library_path  # noqa: E402
 from kvspectrum.coder import read_coder  # noqa: E402
 
 SETTINGS = [("layer",), ("layer", "--recent", 0), ("layer", "--recent", 4, "--sinks", 3), ("head",),
@@ -149,6 +149,57 @@ def refused(call, status):
         raise AssertionError(f"{status} was not refused")
 
 
+def states_of_model(count):
+    """(k, v) of each layer [kv_head, token, head_dim], after RoPE; what the first layer projects [token, channel]"""
+    ids = torch.tensor([tokens[:count]])
+    cache = DynamicCache()
+    model(ids, **{CACHE: cache})
+    first = model.model.layers[0].input_layernorm(model.model.embed_tokens(ids))[0]
+    return [(layer.keys[0], layer.values[0]) for layer in cache.layers], first
+
+
+def check_groups(name, *options):
+    """Layers that share rows: streams of all of them, whole and in pieces, from NumPy arrays and torch tensors."""
+    config = calibrated("layer", "--layers-per-group", 2, "--recent", 4, *options)
+    pairs, x = states_of_model(41)
+    with Codec(config, threads=1) as codec:
+        group, alone = codec.group(1), codec.group(2)
+        assert group.layers == (0, 1) and alone.layers == (2,) and group.channels in (0, x.shape[1])
+        given, x = pairs[:2], x if group.channels else None
+
+        def encoded(first=0, last=41, layers=given):
+            inputs = None if x is None else x[first:last]
+            return codec.encode_group(0, [(k[:, first:last], v[:, first:last]) for k, v in layers], inputs, first, True)
+
+        stream = encoded()
+        found = [[torch.empty_like(k), torch.empty_like(v)] for k, v in given]
+        codec.decode_group(stream, found, x, rotated=True)
+        errors = [((one - other).square().mean() / one.square().mean()).item()
+                  for pair in zip(given, found) for one, other in zip(*pair)]
+        check(f"codec, {name}: relative squared error", max(errors), 0.02)
+        arrays, embeddings = [[of.numpy() for of in pair] for pair in given], None if x is None else x.numpy()
+        assert codec.encode_group(1, arrays, embeddings, rotated=True) == stream
+        part = [[np.empty((2, 7, 16), np.float32) for _ in range(2)] for _ in range(2)]
+        codec.decode_group(stream, part, None if x is None else x[11:18], 11, True)
+        for whole, some in zip(found, part):
+            assert all(np.array_equal(one[:, 11:18].numpy(), other) for one, other in zip(whole, some))
+        cut = group.sinks + 5 * group.block_tokens
+        if "storage" in options:
+            assert group.form == 1 and stream[48:] == encoded(0, cut)[48:] + encoded(cut)[48:]
+        refused(lambda: encoded(layers=given[:1]), "argument")
+        refused(lambda: codec.encode(0, *given[0]), "argument")
+        refused(lambda: codec.decode_group(stream[:-1], found, x), "stream")
+        if x is not None:
+            refused(lambda: codec.encode_group(0, given), "argument")
+            refused(lambda: codec.encode_group(0, given, x[:, 1:]), "argument")
+    try:
+        CalibratedCache.from_config(config, model)
+    except ConfigError as error:
+        assert "/parameters/groups: found layers that share rows" in str(error), error
+    else:
+        raise AssertionError("a cache of layers that share rows was not refused")
+
+
 def check_library():
     kept, os.environ["KVSPECTRUM_LIBRARY"] = os.environ["KVSPECTRUM_LIBRARY"], str(FOLDER / "nowhere")
     try:
@@ -169,4 +220,7 @@ for rows in ("layer", "head"):
     check_codes(calibrated(rows), rows == "head")
 check_arrays(calibrated("layer"))
 check_attention(calibrated("head"))
+check_groups("layers that share rows")
+check_groups("predicted rows", "--predict", "embedding")
+check_groups("storage form", "--predict", "embedding", "--form", "storage")
 check_library()

@@ -32,6 +32,7 @@ class CalibratedCache(Cache):
             raise ConfigError(f"{path}: found method {config.method}, expected one of {', '.join(METHODS)}")
         modules = attention_modules(model)
         config.check_model(model, modules)
+        config.check_rows()
         whole = config.prefix(METHODS[config.method].always_whole)
         if prefix is not None and whole == 0:
             raise ConfigError(f"{path}: found a prefix of {prefix} tokens, expected none: {config.method} acts while "

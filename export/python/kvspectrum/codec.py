@@ -44,6 +44,16 @@ class Layout(_Struct):
                 ("outlier_bytes", _size)]
 
 
+class Group(_Struct):
+    """kvs_codec_group: layers that are coded together, and sizes of their streams."""
+
+    _fields_ = [("_layers", ctypes.POINTER(_u32)), ("count", _u32), ("form", _u32), ("rows", _u32), ("kv_heads", _u32),
+                ("head_dim", _u32), ("channels", _u32), ("block_tokens", _u32), ("sinks", _u64), ("recent", _u64),
+                ("outliers", ctypes.c_double), ("head_bytes", _size), ("sink_bytes", _size), ("token_bytes", _size),
+                ("outlier_bytes", _size)]
+    layers: tuple[int, ...] = ()
+
+
 class _Block(_Struct):
     _fields_ = [("layer", _u32), ("tokens", _u32), ("first_position", _u64), ("coded_before", _u64),
                 ("outliers_before", _u64)]
@@ -52,6 +62,10 @@ class _Block(_Struct):
 class _States(_Struct):
     _fields_ = [("k", _pointer), ("v", _pointer), ("k_token_stride", _size), ("k_head_stride", _size),
                 ("v_token_stride", _size), ("v_head_stride", _size), ("type", _u32), ("rotated", _u32)]
+
+
+class _Inputs(_Struct):
+    _fields_ = [("x", _pointer), ("token_stride", _size), ("type", _u32), ("channels", _u32)]
 
 
 class _Queries(_Struct):
@@ -96,10 +110,11 @@ def _library():
         library.kvs_codec_error.restype = ctypes.c_char_p
         library.kvs_codec_close.argtypes = [_pointer]
         for name, *arguments in (("open", _u32, ctypes.c_char_p, _pointer, _pointer),
-                                 ("layout_of", _pointer, _u32, _pointer), ("bound", _pointer, _pointer, _pointer),
-                                 ("encode", _pointer, _pointer, _pointer, _pointer, _size, _pointer),
+                                 ("layout_of", _pointer, _u32, _pointer), ("group_of", _pointer, _u32, _pointer),
+                                 ("bound", _pointer, _pointer, _pointer),
+                                 ("encode_group", _pointer, _pointer, _pointer, _pointer, _pointer, _size, _pointer),
                                  ("inspect", _pointer, _pointer, _size, _pointer),
-                                 ("decode", _pointer, _pointer, _size, _u32, _u32, _pointer),
+                                 ("decode_group", _pointer, _pointer, _size, _u32, _u32, _pointer, _pointer),
                                  ("attend", _pointer, _pointer, _size, _u32, _u32, _pointer, _pointer, _pointer)):
             getattr(library, f"kvs_codec_{name}").argtypes = arguments
         if (found := library.kvs_codec_version()) != VERSION:
@@ -182,32 +197,58 @@ class Codec:
             raise CodecError(self._library.kvs_codec_error().decode(), _STATUSES[status])
 
     def layout(self, layer):
-        """The Layout of a layer."""
+        """The Layout of a layer that is coded alone, with random access."""
         layout = Layout()
         self._call("layout_of", self._codec, layer, ctypes.byref(layout))
         return layout
 
-    def _states(self, layer, k, v, rotated):
-        layout = self.layout(layer)
-        (k_at, k_shape, k_steps, kind), (v_at, v_shape, v_steps, v_kind) = _view(k, "k"), _view(v, "v")
-        tokens = k_shape[1]
-        expected = (layout.kv_heads, tokens, layout.head_dim)
-        if k_shape != expected or v_shape != expected or kind != v_kind:
-            raise CodecError(f"k, v: found {k_shape} and {v_shape}, expected {expected} of one type", "argument")
-        return tokens, _States(k_at, v_at, k_steps[1], k_steps[0], v_steps[1], v_steps[0], kind, int(rotated))
+    def group(self, layer):
+        """The Group of a layer, often of this one alone; `layers` are its layers."""
+        group = Group()
+        self._call("group_of", self._codec, layer, ctypes.byref(group))
+        group.layers = tuple(group._layers[:group.count])
+        return group
+
+    def _states(self, group, states, inputs, rotated):
+        """@return the number of tokens; the structs of states and of inputs"""
+        if len(states) != group.count:
+            raise CodecError(f"states: found {len(states)} pairs of k and v, expected one for each of layers "
+                             f"{', '.join(map(str, group.layers))}", "argument")
+        structs, tokens = (_States * len(states))(), states[0][0].shape[1] if len(states[0][0].shape) > 1 else 0
+        for n, (k, v) in enumerate(states):
+            (k_at, k_shape, k_steps, kind), (v_at, v_shape, v_steps, v_kind) = _view(k, "k"), _view(v, "v")
+            expected = (group.kv_heads, tokens, group.head_dim)
+            if k_shape != expected or v_shape != expected or kind != v_kind:
+                raise CodecError(f"k, v: found {k_shape} and {v_shape}, expected {expected} of one type", "argument")
+            structs[n] = _States(k_at, v_at, k_steps[1], k_steps[0], v_steps[1], v_steps[0], kind, int(rotated))
+        if inputs is None or group.channels == 0:
+            return tokens, structs, None
+        at, shape, steps, kind = _view(inputs, "inputs", "token, channel")
+        if shape != (tokens, group.channels):
+            raise CodecError(f"inputs: found {shape}, expected {(tokens, group.channels)}", "argument")
+        return tokens, structs, ctypes.byref(_Inputs(at, steps[0], kind, shape[1]))
 
     def encode(self, layer, k, v, first_position=0, rotated=False, coded_before=0, outliers_before=0):
-        """The stream of a block of consecutive tokens, as bytes.
+        """The stream of a block of consecutive tokens of a layer that is coded alone, as bytes.
         @param k, v  [kv_head, token, head_dim] in f32, f16 or bf16
         @param rotated  whether keys are after RoPE
         @param coded_before, outliers_before  of the blocks that share the budget of outliers"""
-        tokens, states = self._states(layer, k, v, rotated)
+        return self.encode_group(layer, [(k, v)], None, first_position, rotated, coded_before, outliers_before)
+
+    def encode_group(self, layer, states, inputs=None, first_position=0, rotated=False, coded_before=0,
+                     outliers_before=0):
+        """The stream of a block of consecutive tokens of a group, as bytes.
+        @param layer  any one of the group
+        @param states  (k, v) of each layer of the group
+        @param inputs  [token, channel] where rows are predicted: what the first layer projects to queries, keys and
+        values; the embedding after the layer's norm"""
+        tokens, structs, predicted = self._states(self.group(layer), states, inputs, rotated)
         block, bound = _Block(layer, tokens, first_position, coded_before, outliers_before), _size()
         self._call("bound", self._codec, ctypes.byref(block), ctypes.byref(bound))
         stream, size = ctypes.create_string_buffer(bound.value), _size()
-        self._call("encode", self._codec, ctypes.byref(block), ctypes.byref(states), stream, bound.value,
+        self._call("encode_group", self._codec, ctypes.byref(block), structs, predicted, stream, bound.value,
                    ctypes.byref(size))
-        return stream.raw[:size.value]
+        return ctypes.string_at(stream, size.value)
 
     def inspect(self, stream):
         """The Content of a stream, all of which is checked but the codes."""
@@ -216,9 +257,16 @@ class Codec:
         return content
 
     def decode(self, stream, k, v, first=0, rotated=False):
-        """Writes tokens of a stream, from `first` on, to k and v [kv_head, token, head_dim]: as many as these hold."""
-        tokens, states = self._states(self.inspect(stream).layer, k, v, rotated)
-        self._call("decode", self._codec, stream, len(stream), first, tokens, ctypes.byref(states))
+        """Writes tokens of a stream of one layer, from `first` on, to k and v [kv_head, token, head_dim]: as many as
+        these hold."""
+        self.decode_group(stream, [(k, v)], None, first, rotated)
+
+    def decode_group(self, stream, states, inputs=None, first=0, rotated=False):
+        """Writes tokens of a stream, from `first` on, to the k and v of each layer of its group: as many as these hold.
+        @param inputs  of these tokens, as in encode_group()"""
+        group = self.group(self.inspect(stream).layer)
+        tokens, structs, predicted = self._states(group, states, inputs, rotated)
+        self._call("decode_group", self._codec, stream, len(stream), first, tokens, structs, predicted)
 
     def attend(self, stream, q, out, log_sums, scale=None, first=0, tokens=None, softcap=0.0):
         """Attention of one token's queries, after RoPE, over tokens of a stream with rows by head, from `first` on.
@@ -243,4 +291,4 @@ class Codec:
         self._call("attend", self._codec, stream, len(stream), first, count, ctypes.byref(queries), *results)
 
 
-__all__ = ["Codec", "CodecError", "ConfigError", "Content", "Layout", "library_path"]
+__all__ = ["Codec", "CodecError", "ConfigError", "Content", "Group", "Layout", "library_path"]

@@ -161,6 +161,16 @@ class Config:
             raise ConfigError(f"{self.path}: config for another model: found other frequencies of RoPE")
         return rotation
 
+    def check_rows(self):
+        """@raises ConfigError for rows of a transform config that no cache of one layer can hold"""
+        problems = {"groups": "layers that share rows, all of which have to come before the first one reads",
+                    "predict": "rows that are predicted from embeddings",
+                    "form": "the storage form, which is decoded as a whole"}
+        for name, found in problems.items():
+            if name in self._values:
+                raise ConfigError(f"{self.path}: /parameters/{name}: found {found}, expected a row for each layer: "
+                                  "kvspectrum.codec and the programs code the others")
+
     def check_types(self):
         """@raises ConfigError if rows are stored in another form than the model's, for presses"""
         for layer in self.layers:

@@ -5,6 +5,7 @@ import hashlib
 from pathlib import Path
 
 from kvspectrum.reader.error import ConfigError
+from kvspectrum.reader.groups import check_groups
 from kvspectrum.reader.json_text import parse
 from kvspectrum.reader.lists import check_lists
 from kvspectrum.reader.old_names import rename_old_parameters
@@ -44,6 +45,8 @@ def read_config(path):
     else:
         check_parameters(document, path)
     check_lists(document, path)
+    if document["method"] == "transform":
+        check_groups(document, path)
     _check_files(document, path)
     if document["files"]:
         check_tensors(document, path.parent / document["files"][0]["path"])

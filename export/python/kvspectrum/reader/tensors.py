@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kvspectrum.reader.error import ConfigError
+from kvspectrum.reader.groups import groups_of
 from kvspectrum.reader.json_text import parse
 from kvspectrum.reader.sizes import size_of
 
@@ -16,6 +17,7 @@ _BYTES = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8}
 _F32_MOST = 3.4028234663852886e38
 _MOST_BITS = 8
 _BOOKS = (_MOST_BITS + 1, 256)  # of the trellis codes: [bits, state]
+_SCALES, _LEVELS, _FREQUENCIES = 36, 16, 4096  # of the storage form's tables: classes of deviations, levels, their sum
 
 
 def _numbers(kind, data):
@@ -111,40 +113,66 @@ def _row_sets(rows, kv_heads, head_dim):
     return [[(side * kv_heads * head_dim + head * head_dim, head_dim) for head in range(kv_heads)] for side in (0, 1)]
 
 
+def _whole(most):
+    return lambda value: 0 <= value <= most and value == int(value)
+
+
+def _check_entropy(tensors, read):
+    """The tables of the storage form."""
+    frequencies = read("frequencies", (_SCALES, 7, 5, 2, _LEVELS), _whole(_FREQUENCIES), "whole numbers up to 4096")
+    for at in range(0, len(frequencies), _LEVELS):
+        of_context = frequencies[at:at + _LEVELS]
+        if min(of_context) < 1 or sum(of_context) != _FREQUENCIES:
+            tensors.refuse("frequencies", f"found those of context {at // _LEVELS} with a 0 or another sum, expected "
+                           f"at least 1 each and the sum {_FREQUENCIES}")
+    read("expected", (_SCALES,), _whole(1 << 24), "whole numbers up to 16777216")
+    read("values", (_SCALES, 2, _LEVELS), lambda value: 0 <= value <= 2 * _LEVELS, "magnitudes of levels in steps")
+
+
 def _check_transform(document, tensors):
     model, parameters = document["model"], document["parameters"]
-    if "groups" in parameters:
-        raise ConfigError(f"{tensors.path}: found layers that share a row (--layers-per-group), expected a row for "
-                          "each layer")
-    if "predict" in parameters:
-        raise ConfigError(f"{tensors.path}: found rows that are predicted from embeddings (--predict), expected rows "
-                          "without a prediction")
-    if "form" in parameters:
-        raise ConfigError(f"{tensors.path}: found the storage form (--form storage), expected random access")
-    by_head = parameters["rows"] == "head"
-    tensors.values("books", _BOOKS)
-    for n, layer in enumerate(parameters["layers"]):
-        kv_heads, head_dim = size_of(model, "kv_heads", layer), size_of(model, "head_dim", layer)
-        values = 2 * kv_heads * head_dim
-        product = (kv_heads, head_dim, head_dim) if by_head else (values, values)
+    by_head, stored = parameters["rows"] == "head", "form" in parameters
 
-        def read(what, shape, fits=lambda value: True, expected="", layer=layer):
-            name = f"layers.{layer}.{what}"
-            found = tensors.values(name, shape)
-            if not all(map(fits, set(found))):
-                tensors.refuse(name, f"found another value, expected {expected}")
-            return found
+    def read(name, shape, fits=None, expected=""):
+        found = tensors.values(name, shape)
+        if fits and not all(map(fits, set(found))):
+            tensors.refuse(name, f"found another value, expected {expected}")
+        return found
 
-        read("mean", (values,))
-        read("analysis", product)
-        read("synthesis", product)
+    def size_in_file(name, axis):
+        shape = tensors.entries.get(name, {}).get("shape", [])
+        return shape[axis] if len(shape) > axis else 0
+
+    if stored:
+        _check_entropy(tensors, read)
+    else:
+        read("books", _BOOKS)
+    channels = size_in_file(f"layers.{parameters['layers'][0]}.prediction", 1) if "predict" in parameters else 0
+    for layers in groups_of(parameters):
+        layer, kv_heads = layers[0], size_of(model, "kv_heads", layers[0])
+        head_dim, of = size_of(model, "head_dim", layer), f"layers.{layer}."
+        values = kept = len(layers) * 2 * kv_heads * head_dim
+        if stored or len(layers) > 1:
+            kept = size_in_file(of + ("scales" if stored else "bits"), 0) or values
+        analysis = (kv_heads, head_dim, head_dim) if by_head else (kept, values)
+        read(of + "mean", (values,))
+        read(of + "analysis", analysis)
+        read(of + "synthesis", analysis if by_head else analysis[::-1])
         if by_head:
-            read("deviations", (values // 2,), lambda value: value > 0, "numbers above 0")
-        read("weights", (values,), lambda value: 0 <= value <= 1, "numbers from 0 to 1")
-        bits = read("bits", (values,), lambda value: 0 <= value <= _MOST_BITS and value == int(value),
-                    f"bits from 0 to {_MOST_BITS}")
-        _check_bits(tensors, f"layers.{layer}.bits", bits, _row_sets(parameters["rows"], kv_heads, head_dim),
-                    parameters["code_bytes"][n])
+            read(of + "deviations", (values // 2,), lambda value: value > 0, "numbers above 0")
+        if "predict" in parameters:
+            if channels == 0:
+                tensors.refuse(of + "prediction", "found no matrix, expected [values, channels]")
+            read(of + "prediction", (values, channels))
+        if kept > values:
+            tensors.refuse(of + ("scales" if stored else "bits"), f"found {kept} coefficients, expected at most {values}")
+        if stored:
+            read(of + "scales", (kept,), _whole(_SCALES - 1), f"whole numbers up to {_SCALES - 1}")
+            continue
+        read(of + "weights", (kept,), lambda value: 0 <= value <= 1, "numbers from 0 to 1")
+        bits = read(of + "bits", (kept,), _whole(_MOST_BITS), f"bits from 0 to {_MOST_BITS}")
+        sets = _row_sets(parameters["rows"], kv_heads, head_dim) if len(layers) == 1 else [[(0, kept)]]
+        _check_bits(tensors, of + "bits", bits, sets, parameters["code_bytes"][parameters["layers"].index(layer)])
 
 
 def _check_bits(tensors, name, bits, row_sets, expected):
