@@ -22,7 +22,8 @@ const Architecture& find_architecture(std::string_view Architecture::*field, std
     supported.emplace_back(row->*field);
   }
   throw Error(ErrorCode::kUnsupported, where,
-              "found architecture \"" + std::string(wanted.substr(0, 80)) + "\", supported are: " + listed(supported));
+              "found architecture \"" + std::string(wanted.substr(0, 80)) + "\", expected one of the " +
+                  std::to_string(supported.size()) + " of docs/models.md" + did_you_mean(wanted, supported));
 }
 
 }  // namespace

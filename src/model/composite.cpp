@@ -61,11 +61,20 @@ bool is_beyond(std::string_view tensor, std::size_t layers) {
   return end != begin && error == std::errc() && number >= layers;
 }
 
+/// Returns true if a composite class has this name.
+bool has_name(std::string_view Composite::*field, const Json& name) {
+  return name.is_string() && std::ranges::find(kComposites, name.get<std::string>(), field) != kComposites.end();
+}
+
 }  // namespace
 
 const Composite* find_composite(const JsonCursor& root) {
   const bool typed = root.has("model_type");
-  if (!root.has(kText) || (typed && find_model_type(root.at("model_type").string()) != nullptr)) return nullptr;
+  if (!root.has(kText)) {
+    if (typed && has_name(&Composite::model_type, root.at("model_type").value())) root.at(kText).fail("an object");
+    return nullptr;
+  }
+  if (typed && find_model_type(root.at("model_type").string()) != nullptr) return nullptr;
   const JsonCursor name = typed ? root.at("model_type") : root.at("architectures").at(std::size_t{0});
   const auto* found = std::ranges::find(kComposites, std::string_view(name.string()),
                                         typed ? &Composite::model_type : &Composite::hf_class);

@@ -118,13 +118,19 @@ TEST_F(Composites, AreRefusedByName) {
   expect_refused(ErrorCode::kUnsupported, "hqq");
   config_.erase("quantization_config");
   config_["text_config"]["model_type"] = "mamba";
-  expect_refused(ErrorCode::kUnsupported, "/text_config/model_type: found architecture \"mamba\"");
+  expect_refused(ErrorCode::kUnsupported,
+                 "/text_config/model_type: found architecture \"mamba\", expected one of the ");
   config_["text_config"]["model_type"] = 5;
   expect_refused(ErrorCode::kInput, "/text_config/model_type: found 5");
   config_["text_config"] = Json::array();
   expect_refused(ErrorCode::kInput, "/text_config: found an array");
   config_["text_config"] = Json::object();
   expect_refused(ErrorCode::kInput, "num_hidden_layers");
+  config_["text_config"] = nullptr;
+  expect_refused(ErrorCode::kInput, "/text_config: found null, expected an object");
+  config_.erase("text_config");
+  expect_refused(ErrorCode::kInput, "/text_config: found nothing, expected a value");
+  config_["text_config"] = Json::object();
   config_["model_type"] = "llava";
   expect_refused(
       ErrorCode::kUnsupported,
