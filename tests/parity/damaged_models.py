@@ -21,6 +21,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import resource
 import select
 import shutil
@@ -48,8 +49,14 @@ GGML_I8, GGML_I32, GGML_I64, GGML_F32 = 24, 26, 27, 0
 # Words of Transformers' refusals of folders that run here with other numbers, and the reason.
 TAKEN = [("expected float, got int", "a whole number is one"), ("expected bool, got int", "0 and 1 are switches")]
 # Beginnings of damages of tensors that change the NLL, and the reason.
-OTHER_NUMBERS = [("tensor output.weight: missing", "a GGUF without a head has a tied one"),
-                 ("tensor output.weight: with another name", "the same")]
+OTHER_NUMBERS = [(r"tensor output\.weight", "a GGUF without a head has a tied one"),
+                 (r"tensor \S*layer_scalar", "ones in Transformers"),
+                 (r"tensor \S*layer_output_scale\S*", "not required in llama.cpp")]
+
+
+def is_optional(words):
+    """@return whether the references, too, run without the tensor of a damage"""
+    return any(re.match(tensor + r": (missing|with another name)", words) for tensor, _ in OTHER_NUMBERS)
 
 
 class Program:
@@ -313,7 +320,7 @@ class Run:
             return ""
         self.counts["other"] += 1
         if words.startswith("tensor "):
-            return "" if any(words.startswith(beginning) for beginning, _ in OTHER_NUMBERS) else "runs with other numbers"
+            return "" if is_optional(words) else "runs with other numbers"
         if words.startswith("config.json ") and self.options.transformers:
             return problem_with_transformers(answer["nll"], target, tokens)
         if self.options.verbose:
