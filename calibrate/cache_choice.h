@@ -34,6 +34,7 @@ struct CacheChoice {
   std::optional<Json> shown_parameters() const;
   /// The parameters with every default: what a config keeps. For methods with Method::make.
   Json resolved(const ModelConfig& model) const;
+  CacheForm form() const noexcept { return loaded ? loaded->form(method->form) : method->form; }
   std::size_t shared_bytes() const noexcept { return loaded ? loaded->shared_bytes() : 0; }
   /// The shared bytes as results show them: nothing for 0.
   std::optional<std::size_t> shown_shared_bytes() const {

@@ -8,6 +8,7 @@
 
 #include "caches/layer_cache.h"
 #include "caches/parameters.h"
+#include "calibrate/cache_form.h"
 #include "model/model.h"
 
 namespace kvs::inline calibrate {
@@ -27,6 +28,8 @@ class LoadedConfig {
   /// @param parameters  as for read()
   virtual std::function<Cache()> caches(Backend& backend, const ModelConfig& model, Parameters& parameters,
                                         std::size_t tokens) const = 0;
+  /// Returns the form of the caches. @param of_method  Method::form
+  virtual CacheForm form(CacheForm of_method) const noexcept { return of_method; }
   /// Returns why the Python package does not read the config, as "found …, expected …"; empty if it does.
   virtual std::string package_obstacle() const { return ""; }
   /// Bytes that the caches of all sequences share, in addition to those of each cache.

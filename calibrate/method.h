@@ -13,6 +13,7 @@
 #include "caches/kv_types.h"
 #include "caches/layer_cache.h"
 #include "caches/parameters.h"
+#include "calibrate/cache_form.h"
 #include "calibrate/methods.h"
 #include "model/config.h"
 
@@ -43,6 +44,7 @@ struct Method {
   std::string_view summary;  // what it keeps
   Paper paper = {};          // empty: this project's own, or without a paper
   Prefill prefill = Prefill::kStepwise;
+  CacheForm form = CacheForm::kInAttention;  // of its caches, unless a config has another one (LoadedConfig::form)
   /// True if its rows can be stored in any storage type (read_kv_types()).
   bool takes_kv_type = true;
   /// Creates the cache of the layer selected in `parameters`. @throws Error like Parameters. nullptr: the caches need

@@ -37,6 +37,7 @@ ComparedConfiguration compared_configuration(const Configuration& one, const Con
                                              std::size_t window) {
   ComparedConfiguration compared{.label = one.label,
                                  .method = one.method,
+                                 .form = std::string(form_name(one.form)),
                                  .type = text_or_none(one.type),
                                  .budget = one.budget == 0 ? budgets.front() : one.budget,
                                  .settings = one.settings,

@@ -74,8 +74,9 @@ std::vector<Configuration> file_configurations(std::span<const std::string> conf
 
 namespace {
 
-/// Sets the names of the engines that execute the cache.
-void name_engines(Configuration& one, const EngineCache& cache) {
+/// Sets the form of the cache, and the names of the engines that execute it.
+void name_engines(Configuration& one, const CacheChoice& choice, const EngineCache& cache) {
+  one.form = choice.form();
   one.engines.clear();
   for (EngineUse& use : engine_uses(cache)) one.engines.push_back(std::move(use.engine));
 }
@@ -83,7 +84,8 @@ void name_engines(Configuration& one, const EngineCache& cache) {
 /// Names the engines of a cache above its budget, whose settings are known unless the method has a size.
 void name_engines_if_known(Configuration& one, const ModelSource& source) {
   try {
-    name_engines(one, EngineCache(cache_choice(one, source), source.config()));
+    const CacheChoice choice = cache_choice(one, source);
+    name_engines(one, choice, EngineCache(choice, source.config()));
   } catch (const Error&) {
     one.engines.clear();
   }
@@ -105,8 +107,9 @@ RunnableConfigurations runnable_configurations(std::vector<Configuration>& confi
         return cache_maker(cache_choice(one, source), backend, source.config(), tokens)();
       };
       (void)make();
-      const EngineCache cache(cache_choice(configurations[n], source), source.config());
-      name_engines(configurations[n], cache);
+      const CacheChoice choice = cache_choice(configurations[n], source);
+      const EngineCache cache(choice, source.config());
+      name_engines(configurations[n], choice, cache);
       if (engine != nullptr)
         if (const std::string obstacle = engine->obstacle(cache); !obstacle.empty())
           throw Error(ErrorCode::kUnsupported, std::string(engine->name), obstacle);

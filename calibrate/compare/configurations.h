@@ -19,7 +19,7 @@ std::vector<Configuration> file_configurations(std::span<const std::string> conf
 
 /// The configurations whose caches can be made, interleaved by budget, with functions that make these caches. A
 /// configuration whose cache cannot be made, or that `engine` does not execute, gets the reason as its error and is
-/// left out. Sets Configuration::engines. @param engine  nullptr: any
+/// left out. Sets Configuration::form and engines. @param engine  nullptr: any
 struct RunnableConfigurations {
   std::vector<std::size_t> configurations;
   std::vector<std::function<Cache()>> make;

@@ -21,7 +21,8 @@ struct Configuration {
   /// Share of the full cache's bytes. For a config that has run: the smallest budget that holds it. 0: unknown.
   double budget = 0;
   Json settings = Json::object();
-  std::string config = {};                // file with the method's other parameters
+  std::string config = {};  // file with the method's other parameters
+  CacheForm form = CacheForm::kInAttention;
   std::vector<std::string> engines = {};  // that execute it
   std::string error = {};                 // why the configuration has no settings
   double needs = 0;                       // if the size is the error: the smallest share of the full cache's bytes

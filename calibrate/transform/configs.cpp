@@ -28,6 +28,10 @@ class LoadedTransform final : public LoadedConfig {
     const auto caches = std::make_shared<TransformCaches>(backend, model, layers_);
     return [caches] { return caches->make(); };
   }
+  CacheForm form(CacheForm of_method) const noexcept override {
+    if (layers_.front().form() == TransformForm::kStorage) return CacheForm::kStorage;
+    return layers_.front().rows == TransformRows::kHead ? CacheForm::kInAttention : of_method;
+  }
   std::string package_obstacle() const override {
     const auto is_new = [](const TransformLayer& layer) {
       return !layer.others.empty() || !layer.prediction.empty() || layer.form() == TransformForm::kStorage;

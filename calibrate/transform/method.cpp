@@ -20,6 +20,7 @@ constinit const Method kTransformMethod{
     .title = "the transform coder",
     .summary = "every token, keys and values in a joint KLT basis, coded under one budget of bits",
     .prefill = Prefill::kNone,
+    .form = CacheForm::kRandomAccess,
     .takes_kv_type = false,
     .obstacle = norm_order_obstacle,
     .check = check_transform,

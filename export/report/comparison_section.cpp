@@ -101,6 +101,9 @@ Cell quantile_cell(const ComparedConfiguration& one, double DivergenceTail::*qua
 Markup configurations_table(const std::string& caption, const ComparedList& configurations,
                             const std::optional<ComparisonSpeeds>& speeds) {
   Table table(caption, {{"Cache", false},
+                        {"Form", false,
+                         "in attention: attention reads the bytes; random access: every token decodes "
+                         "alone; storage: decoded as a whole"},
                         {"Budget"},
                         {"Bytes", true, "of the full cache"},
                         {"Perplexity", true, "change from the full cache's"},
@@ -120,7 +123,7 @@ Markup configurations_table(const std::string& caption, const ComparedList& conf
                         {"Settings", false}});
   for (const ComparedConfiguration* const compared : configurations) {
     const ComparedConfiguration& one = *compared;
-    table.row({one.label, budget_cell(one), held_cell(one), loss_cell(one), loss_interval(one),
+    table.row({one.label, words_or_dash(one.form), budget_cell(one), held_cell(one), loss_cell(one), loss_interval(one),
                one.loss ? number_cell(one.loss->kl) : Cell::missing(), quantile_cell(one, &DivergenceTail::p99),
                quantile_cell(one, &DivergenceTail::p999), times_best(one),
                one.loss ? share_cell(one.loss->top1) : Cell::missing(),

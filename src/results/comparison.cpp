@@ -16,9 +16,12 @@ namespace {
 /// Formats the start of a line: "  q8_0                              ".
 std::string label_text(const std::string& label) { return text_of("  %-34s", label.c_str()); }
 
+/// Formats the second column: "storage      ".
+std::string form_text(const std::string& form) { return text_of("%-14s", form.c_str()); }
+
 /// @param one  with scores
 std::string configuration_line(const ComparedConfiguration& one) {
-  std::string text = label_text(one.label);
+  std::string text = label_text(one.label) + form_text(one.form);
   const auto& [bytes_ratio, tokens, ppl, nll, kl, top1, ratio, tail] = *one.loss;
   text += text_of("%6.1f %%  %9s %8.4f %8s  %5.1f %%", 100 * bytes_ratio, times_text(ratio).c_str(), kl,
                   tail ? number_text("%.4f", tail->p99).c_str() : "", 100 * top1);
@@ -76,8 +79,8 @@ std::string configurations_text(const ComparisonResult& result) {
   std::ranges::stable_sort(order, {}, [](const ComparedConfiguration* one) {
     return std::tuple(-one->budget, -static_cast<std::int64_t>(one->documents), one->loss ? one->loss->kl : 0);
   });
-  std::string text = text_of("  %-34s%8s  %9s %8s %8s  %7s  %-18s %3s  %s\n", "", "bytes", "ppl ratio", "KL", "99 %",
-                             "top 1", "95 % of the ratio", "doc", "KL × best's (95 %), engines");
+  std::string text = text_of("  %-34s%-14s%8s  %9s %8s %8s  %7s  %-18s %3s  %s\n", "", "form", "bytes", "ppl ratio",
+                             "KL", "99 %", "top 1", "95 % of the ratio", "doc", "KL × best's (95 %), engines");
   text += text_of("bytes of documents of %zu tokens\n", result.tokens);
   for (auto first = order.begin(); first != order.end();) {
     const auto last =

@@ -97,6 +97,7 @@ struct ScoredLoss {
 /// One configuration of a cache at one budget.
 struct ComparedConfiguration {
   std::string label, method;
+  std::string form = {};                 // what a reader can do with the bytes; absent in files of older versions
   std::optional<std::string> type = {};  // storage type of the rows
   double budget = 0;                     // as a share of the full cache's bytes
   Json settings = Json::object();
@@ -118,6 +119,7 @@ struct ComparedConfiguration {
         "config", one.config)("calibrated", one.calibrated)("shared_bytes", one.shared_bytes)(
         "documents", one.documents)("stopped", one.stopped)("pareto_front", one.pareto_front, "front")(
         "retrieval", one.retrieval)("error", one.error)("needs", one.needs);
+    field.newer("form", one.form);
     field.newer("engines", one.engines);
     field.inlined("bytes_ratio", one.loss);
     field("over_standard", one.over_standard)("over_best", one.over_best);

@@ -148,8 +148,10 @@ void write_memory(std::ostream& out, const ModelInfo::Memory& memory) {
 void write_methods(std::ostream& out, const std::vector<ModelInfo::MethodRow>& methods) {
   out << "  methods\n";
   for (const ModelInfo::MethodRow& row : methods) {
-    out << "    " << (row.applies ? "yes  " : "no   ") << std::setw(12) << row.method << std::setw(0) << ' ' << row.what
-        << '\n';
+    out << "    " << (row.applies ? "yes  " : "no   ") << std::setw(12) << row.method << std::setw(0) << ' '
+        << row.what;
+    if (!row.form.empty()) out << " (" << row.form << ')';
+    out << '\n';
     if (row.reason) out << std::string(9, ' ') << *row.reason << '\n';
     for (const std::string& note : row.notes.value_or(std::vector<std::string>()))
       out << std::string(9, ' ') << note << '\n';

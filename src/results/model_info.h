@@ -138,11 +138,14 @@ struct ModelInfo {
   };
   struct MethodRow {
     std::string method = {}, title = {}, what = {};
+    std::string form = {};  // what a reader can do with the bytes
     bool applies = false;
     std::optional<std::string> reason = {};              // the reason if the method does not apply
     std::optional<std::vector<std::string>> notes = {};  // set if the method applies
     static void fields(auto& of, auto&& field) {
-      field("method", of.method)("title", of.title)("what", of.what)("applies", of.applies);
+      field("method", of.method)("title", of.title)("what", of.what);
+      field.newer("form", of.form);
+      field("applies", of.applies);
       field.absent_or("reason", of.reason);
       field.absent_or("notes", of.notes);
     }

@@ -280,8 +280,9 @@ std::vector<ModelInfo::MethodRow> method_rows(const ModelConfig& config) {
   std::vector<ModelInfo::MethodRow> rows;
   for (const Method* const method : all_methods()) {
     const std::string obstacle = obstacle_of(*method, config);
-    ModelInfo::MethodRow& row = rows.emplace_back(ModelInfo::MethodRow{
-        std::string(method->name), std::string(method->title), std::string(method->summary), obstacle.empty()});
+    ModelInfo::MethodRow& row = rows.emplace_back(
+        ModelInfo::MethodRow{std::string(method->name), std::string(method->title), std::string(method->summary),
+                             std::string(form_name(method->form)), obstacle.empty()});
     if (!obstacle.empty()) row.reason = obstacle;
     if (obstacle.empty() && method->notes != nullptr) row.notes = method->notes(config);
   }

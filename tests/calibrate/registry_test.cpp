@@ -57,6 +57,16 @@ TEST(Registry, DocumentsNameEveryMethodParameterAndPaper) {
   }
 }
 
+TEST(Registry, TheTableOfMethodsStatesEachForm) {
+  const std::string methods = document("methods.md");
+  for (const Method* const method : all_methods()) {
+    const std::size_t row = methods.find("| `" + std::string(method->name) + '`');
+    ASSERT_NE(row, std::string::npos) << method->name;
+    EXPECT_THAT(methods.substr(row, methods.find('\n', row) - row),
+                HasSubstr(" | " + std::string(form_name(method->form))));
+  }
+}
+
 TEST(Registry, TheSchemaNamesTheSameMethods) {
   std::set<std::string> names;
   for (const Method* const method : all_methods()) names.emplace(method->name);
