@@ -23,4 +23,5 @@
   PLAIN(Gqa)                           \
   CALIBRATED(Elitekv)                  \
   CALIBRATED(Transform)                \
+  CALIBRATED(Kvtc)                     \
   KVS_EXTRA_METHODS(PLAIN)

@@ -3,11 +3,11 @@
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(HDF5 1.10 REQUIRED COMPONENTS C)
+find_package(ZLIB REQUIRED)  # the DEFLATE stage of KVTC
 if(KVS_STATIC_HDF5)
   # Debian's shared library links curl for remote files, and curl links Kerberos and LDAP. The static library has these
   # files in objects of their own, which nothing refers to.
   find_library(KVS_HDF5_ARCHIVE NAMES libhdf5_serial.a libhdf5.a REQUIRED)
-  find_package(ZLIB REQUIRED)
   find_library(SZIP_LIBRARY sz REQUIRED)
   set_target_properties(hdf5::hdf5 PROPERTIES IMPORTED_LOCATION ${KVS_HDF5_ARCHIVE}
     INTERFACE_LINK_LIBRARIES "${SZIP_LIBRARY};ZLIB::ZLIB;m;${CMAKE_DL_LIBS}")

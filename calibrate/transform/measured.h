@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/common/measured_quality.h"
 #include "calibrate/transform/calibration.h"
 #include "io/checkpoint.h"
-#include "results/evaluation.h"
 #include "states/state_source.h"
 
 namespace kvs::inline calibrate {
@@ -25,15 +25,6 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
                                          const TransformPlan& plan, const TransformProgress& progress,
                                          Checkpoint& checkpoint);
 
-/// The caches compared with the full cache on the documents on which costs are measured: `quality` of the config.
-struct TransformQuality {
-  std::string text;
-  CacheQuality measured;
-};
-TransformQuality transform_quality(const TransformCalibration& found, Decoder& decoder,
-                                   std::span<const std::vector<std::int32_t>> documents,
-                                   const std::function<void(std::size_t)>& done);
-Json to_json(const TransformQuality& of);
-std::string transform_summary(const TransformCalibration& found, const TransformQuality& quality);
+std::string transform_summary(const TransformCalibration& found, const MeasuredQuality& quality);
 
 }  // namespace kvs::inline calibrate

@@ -7,6 +7,7 @@
 #include "calibrate/config/config.h"
 #include "calibrate/config/config_lists.h"
 #include "calibrate/elitekv/config.h"
+#include "calibrate/kvtc/config.h"
 #include "calibrate/registry.h"
 #include "calibrate/transform/config.h"
 #include "core/error.h"
@@ -57,6 +58,22 @@ std::vector<kvs::ParameterSpec> transform_specs() {
           {"code_bytes", "", Kind::kCount}, {"thresholds", "", Kind::kReal}, {"outliers", "", Kind::kReal}};
 }
 
+std::vector<kvs::ParameterSpec> kvtc_specs() {
+  return {{"sinks", "", Kind::kCount},
+          {"recent", "", Kind::kCount},
+          {"block", "", Kind::kCount},
+          {"recent_type", "", Kind::kWord}};
+}
+
+/// Returns the layers of all pools, ascending.
+std::vector<std::size_t> kvtc_layers(const kvs::Json& json, const std::string& where) {
+  std::vector<std::size_t> layers;
+  for (const kvs::KvtcPool& pool : kvs::read_kvtc_config(json, where).pools)
+    layers.insert(layers.end(), pool.layers.begin(), pool.layers.end());
+  std::ranges::sort(layers);
+  return layers;
+}
+
 }  // namespace
 
 Config Config::read(const std::filesystem::path& path) try {
@@ -94,6 +111,10 @@ Config Config::read(const std::filesystem::path& path) try {
     content->parameters = json.at("parameters");
     content->specs = transform_specs();
     content->layers = kvs::read_transform_config(json, content->where).layers;
+  } else if (content->method == "kvtc") {
+    content->parameters = json.at("parameters");
+    content->specs = kvtc_specs();
+    content->layers = kvtc_layers(json, content->where);
   } else {
     content->elite = kvs::read_elite_config(json, content->where);
     content->layers = content->elite->layers;

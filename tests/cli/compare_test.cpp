@@ -30,7 +30,7 @@ class ComparePrograms : public TextPrograms {
     std::string text;
     for (int n = 0; n < 200; ++n) text += std::string(1, static_cast<char>('a' + n * n % 23)) + (n % 5 == 0 ? " " : "");
     std::ofstream(folder_ / "other.txt") << text;
-    more.insert(more.end(), {"--methods", "full,streaming,lagkv,triattention,elitekv,transform,transform-head",
+    more.insert(more.end(), {"--methods", "full,streaming,lagkv,triattention,elitekv,transform,transform-head,kvtc",
                              "--calibration-text", folder_ / "other.txt", "--calibration-window", "48",
                              "--calibration-documents", "3"});
     return more;
@@ -237,13 +237,16 @@ TEST_F(ComparePrograms, MethodsAreCalibratedOnAnotherTextFirst) {
     EXPECT_EQ(one.at("documents"), 6);
   }
   EXPECT_GE(found, 2U);
-  for (const std::string method : {"triattention", "elitekv", "transform", "transform-head"})
+  for (const std::string method : {"triattention", "elitekv", "transform", "transform-head", "kvtc"})
     for (const std::string share : {"75", "50"}) expect_valid("c_calibrated/" + method + "_" + share + ".json");
   EXPECT_EQ(one(result, "elitekv (elitekv_50)", 0.5).at("bytes_ratio"), 0.5);
   EXPECT_LT(one(result, "transform (transform_50)", 0.5).at("kl"), 0.1);
   EXPECT_EQ(config("c_calibrated/triattention_50.json").at("parameters").at("cache_size"), 16);
   EXPECT_EQ(config("c_calibrated/transform-head_50.json").at("parameters").at("rows"), "head");
   EXPECT_LT(one(result, "transform (transform-head_50)", 0.5).at("kl"), 0.1);
+  EXPECT_EQ(one(result, "transform (transform_50)", 0.5).at("form"), "random access");
+  EXPECT_EQ(one(result, "transform (transform-head_50)", 0.5).at("form"), "in attention");
+  EXPECT_EQ(one(result, "kvtc (kvtc_50)", 0.5).at("form"), "storage");
 }
 
 TEST_F(ComparePrograms, WhatIsScoredIsNotCalibratedOn) {
@@ -468,7 +471,7 @@ TEST_F(ComparePrograms, RefusesWhatItCannotDo) {
   refuse(2, {"--out", out, "--budgets", "120%"}, "120%");
   refuse(2, {"--out", out, "--budgets", "50%,50.0001%"}, "found 50% twice, expected shares that differ");
   refuse(2, {"--out", out, "--methods", "slimkv"}, "slimkv");
-  refuse(2, {"--out", out, "--methods", "streeming"}, "transform-head, did you mean streaming?");
+  refuse(2, {"--out", out, "--methods", "streeming"}, "transform-head, kvtc, did you mean streaming?");
   refuse(2, {"--out", out, "--methods", "h2o,h2o"}, "--methods: found h2o twice");
   refuse(2, {"--out", out, "--methods", "h2o", "--types", "q8_0"}, "--types: needs full among --methods");
   refuse(2, {"--out", out, "--methods", "full", "--types-with-methods", "q8_0"}, "none takes a storage type");

@@ -172,6 +172,7 @@ def budgets():
     coder = ["--budget", "50%", "--sinks", "1", "--recent", "2"]
     yield calibrate("transform", "transform", *coder, "--out", "transform/o.json", "--json")
     yield calibrate("transform_head", "transform", "--budget", "60%", "--rows", "head", "--out", "transform_head/o.json")
+    yield calibrate("kvtc", "kvtc", *coder, "--block", "4", "--out", "kvtc/o.json", "--json")
     yield calibrate("triattention", "triattention", "--set", "cache_size=16", "interval=4", "--out",
                     "triattention/o.json", "--json")
     yield calibrate("transform_costs", "transform", "--budget", "30%", "--costs", "transform/o.json", "--outliers", "0.02",
@@ -185,7 +186,7 @@ def evaluations():
         yield evaluate("store_" + store, "--method", "full", "--set", "store=" + store)
     for name in ("faedkv", "faedkv_budget", "elitekv_rank", "elitekv_separate", "elitekv_ratio", "elitekv_layers",
                  "freqkv_budget", "freqkv_layers", "lagkv_budget", "lagkv_layers", "store", "store_head", "store_budget",
-                 "transform", "transform_head", "transform_costs", "triattention"):
+                 "transform", "transform_head", "transform_costs", "kvtc", "triattention"):
         prefix = ["--set", "prefix=32"] if name.startswith("faedkv") else []
         yield evaluate("of_" + name, "--config", name + "/o.json", *prefix)
     yield evaluate("of_elitekv_q8_0", "--config", "elitekv_rank/o.json", "--set", "store=q8_0")
@@ -226,7 +227,7 @@ def comparisons():
                     "--stores", "q8_0/q4_0,quarot4", "--config", "elitekv_rank/o.json", "--out", "compare_race/o.json")
     text = ["--calibration-text", "../inputs/other.txt", "--calibration-window", "64", "--calibration-documents", "4"]
     yield calibrate("compare_calibrated", "compare", "--budgets", "50%", "--decode", "0", *text, "--full", "--methods",
-                    "full,streaming,freqkv,lagkv,faedkv,elitekv,transform,transform-head,triattention", "--stores", "q4_0", "--best-dir",
+                    "full,streaming,freqkv,lagkv,faedkv,elitekv,transform,transform-head,kvtc,triattention", "--stores", "q4_0", "--best-dir",
                     "compare_calibrated/best", "--out", "compare_calibrated/o.json")
     yield calibrate("compare_task", "compare", *plain, "--task", "needle", "--lengths", "600", "--depths", "50",
                     "--answer-tokens", "4", "--methods", "full,streaming,lagkv,snapkv", "--stores", "q4_0", "--compose",

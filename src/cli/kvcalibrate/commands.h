@@ -15,6 +15,7 @@ extern const Subcommand kElitekvCommand;
 extern const Subcommand kFreqkvCommand;
 extern const Subcommand kLagkvCommand;
 extern const Subcommand kTransformCommand;
+extern const Subcommand kKvtcCommand;
 extern const Subcommand kTriattentionCommand;
 extern const Subcommand kStoreCommand;
 extern const Subcommand kEvalCommand;

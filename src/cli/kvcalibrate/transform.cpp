@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "calibrate/transform/caches.h"
 #include "calibrate/transform/config_file.h"
 #include "calibrate/transform/cost.h"
 #include "calibrate/transform/measured.h"
@@ -56,9 +57,10 @@ void run_transform(const Options& options) {
                               progress.counter("transform: moments", source.documents()));
   const TransformCalibration found =
       calibrate_transform(run.decoder(), moments, run.documents(), plan, progress.counter(), run.checkpoint());
-  const TransformQuality quality =
-      transform_quality(found, run.decoder(), run.documents(),
-                        progress.counter("quality", std::min(kTransformMeasured, run.documents().size())));
+  const TransformCaches caches(run.decoder().model().backend(), run.config(), found.layers);
+  const MeasuredQuality quality =
+      measured_quality([&] { return caches.make(); }, run.decoder(), run.documents(), kTransformMeasured,
+                       progress.counter("quality", std::min(kTransformMeasured, run.documents().size())));
   const Json config =
       write_transform_config(found, run.model(), run.provenance(), out, run.settings().replace(), to_json(quality));
   run.remove_state();

@@ -40,7 +40,7 @@ def read_config(path):
     document = rename_old_parameters(document, path)
     check_schema(document, path)
     check_lists(document, path, "/model/")  # parameters are read with the sizes of their layers
-    if document["method"] in ("elitekv", "transform"):
+    if document["method"] in ("elitekv", "kvtc", "transform"):
         check_row_types(document, path)
     else:
         check_parameters(document, path)

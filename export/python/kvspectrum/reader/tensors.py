@@ -199,7 +199,11 @@ def _check_triattention(document, tensors):
             tensors.refuse(f"layers.{layer}.query_magnitude", "found a number below 0, expected magnitudes")
 
 
-_METHODS = {"elitekv": _check_elitekv, "transform": _check_transform, "triattention": _check_triattention}
+def _check_kvtc(_document, tensors):
+    raise ConfigError(f"{tensors.path}: found a config of kvtc, expected another method: the package has no KVTC coder")
+
+
+_METHODS = {"elitekv": _check_elitekv, "kvtc": _check_kvtc, "transform": _check_transform, "triattention": _check_triattention}
 
 
 def check_tensors(document, path):
