@@ -31,6 +31,7 @@ class KvtcCache final : public LayerCache {
 std::vector<std::unique_ptr<LayerCache>> make_kvtc_caches(const std::shared_ptr<const KvtcProducts>& products) {
   const auto pool = std::make_shared<PooledTokens>(products);
   std::vector<std::unique_ptr<LayerCache>> caches;
+  caches.reserve(pool->layers());
   for (std::size_t layer = 0; layer < pool->layers(); ++layer)
     caches.push_back(std::make_unique<KvtcCache>(pool, layer));
   return caches;
@@ -41,6 +42,7 @@ KvtcCaches::KvtcCaches(Backend& backend, const ModelConfig& model, const std::ve
     : shape_(cache_shape(model)) {
   for (const KvtcPool& pool : pools) {
     std::vector<KvtcHeads> heads;
+    heads.reserve(pool.layers.size());
     for (const std::size_t layer : pool.layers)
       heads.push_back({shape_.layers[layer].kv_heads, shape_.layers[layer].head_dim});
     pools_.push_back(std::make_shared<const KvtcProducts>(backend, pool, tokens, std::move(heads)));

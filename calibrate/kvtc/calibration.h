@@ -20,7 +20,7 @@ std::size_t kvtc_code_bytes(std::span<const KvtcLayers> pools, const KvtcPlan& p
 /// Returns the bits a value at which codes are as large as the budget before the entropy coder, times `factor`.
 double kvtc_bits(std::span<const KvtcLayers> pools, const KvtcPlan& plan, double factor = 1) noexcept;
 
-/// DEFLATE leaves at least half of the codes on all texts that we tried.
+/// The most that DEFLATE is expected to save: plans of more bits are not tried.
 inline constexpr double kKvtcMaxGain = 2;
 
 /// Chooses groups for a budget. Keys and values of every pool have the same bits a value, as in the paper.

@@ -21,6 +21,7 @@ Eigen::Index to_index(std::size_t n) { return static_cast<Eigen::Index>(n); }
 std::vector<KvtcLayers> cut_pool(const KvtcLayers& pool) {
   const std::size_t parts = (pool.values() + kMaxPoolValues - 1) / kMaxPoolValues, count = pool.layers.size();
   std::vector<KvtcLayers> cut;
+  cut.reserve(parts);
   for (std::size_t n = 0; n < std::min(parts, count); ++n) {
     const auto first = static_cast<std::ptrdiff_t>(n * count / parts),
                last = static_cast<std::ptrdiff_t>((n + 1) * count / parts);
@@ -126,12 +127,12 @@ void KvtcMoments::add(StateSource& source, std::size_t document) {
   });
   const std::vector<std::size_t> kept = sampled(document, source.documents(), tokens);
   for (std::size_t pool = 0; pool < pools_.size(); ++pool)
-    for (const Side side : {kKeys, kValues}) add_rows(pool, side, std::move(rows[pool][side]), kept);
+    for (const Side side : {kKeys, kValues}) add_rows(pool, side, rows[pool][side], kept);
   counts_[0] += static_cast<double>(tokens - sinks_);
 }
 
 /// @param rows  [token after the sinks, value]
-void KvtcMoments::add_rows(std::size_t pool, Side side, std::vector<float> rows,
+void KvtcMoments::add_rows(std::size_t pool, Side side, const std::vector<float>& rows,
                            const std::vector<std::size_t>& sampled) {
   const std::size_t values = pools_[pool].values();
   PoolSums& sums = sums_[pool];

@@ -64,7 +64,7 @@ class KvtcMoments {
   };
 
   std::vector<std::size_t> sampled(std::size_t document, std::size_t documents, std::size_t tokens) const;
-  void add_rows(std::size_t pool, Side side, std::vector<float> rows, const std::vector<std::size_t>& sampled);
+  void add_rows(std::size_t pool, Side side, const std::vector<float>& rows, const std::vector<std::size_t>& sampled);
 
   std::vector<KvtcLayers> pools_;
   std::size_t sinks_, run_;

@@ -21,6 +21,7 @@ struct Choice {
 
 std::vector<Choice> choices() {
   std::vector<Choice> all;
+  all.reserve((kKvtcSizes.size() - 1) * 3 + 1);
   for (std::size_t size = 1; size < kKvtcSizes.size(); ++size)
     for (const KvtcType type : {KvtcType::kInt2, KvtcType::kInt4, KvtcType::kFp8}) {
       const KvtcGroup group{kKvtcSizes[size], type};

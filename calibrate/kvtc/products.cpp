@@ -58,6 +58,7 @@ KvtcBlock KvtcProducts::encode(Backend& backend, std::span<const TokenRows::Part
   const std::vector<HeadPlace> places = places_of(heads_);
   const auto components = [&](RowBuffer::Part TokenRows::Part::*part, const KvtcSide& side, const Weight& analysis) {
     std::vector<std::vector<float>> layers;
+    layers.reserve(states.size());
     for (const TokenRows::Part& layer : states) layers.push_back(download(backend, (layer.*part).view()));
     std::vector<float> rows(tokens * side.values());
     for (const auto& [layer, head, first] : places) {
@@ -78,6 +79,7 @@ std::vector<TokenRows::Part> KvtcProducts::decode(Backend& backend, const KvtcBl
   const KvtcRows decoded = decode_block(block, pool_);
   const std::vector<HeadPlace> places = places_of(heads_);
   std::vector<TokenRows::Part> parts;
+  parts.reserve(heads_.size());
   for (const KvtcHeads& heads : heads_) {
     const auto empty = [&] { return RowBuffer::Part(backend, {1, heads.kv_heads, block.tokens, heads.head_dim}); };
     parts.push_back({empty(), empty()});
@@ -86,6 +88,7 @@ std::vector<TokenRows::Part> KvtcProducts::decode(Backend& backend, const KvtcBl
                            const Weight& synthesis) {
     const std::vector<float> rows = product(backend, of, block.tokens, synthesis);
     std::vector<std::vector<float>> layers;
+    layers.reserve(heads_.size());
     for (const KvtcHeads& heads : heads_) layers.emplace_back(block.tokens * heads.values());
     for (const auto& [layer, head, first] : places) {
       const std::size_t head_dim = heads_[layer].head_dim;

@@ -21,7 +21,7 @@ void quantise_group(KvtcType type, std::span<float> values) noexcept;
 
 /// Returns the codes of `tokens` tokens, group by group: of a group of 1 the values in f16 [token]; of another the
 /// shifts and the scales in f16 [token], then the codes [component, token], packed from the lowest bit on. The paper
-/// does not state an order; by component DEFLATE finds more than by token.
+/// does not state an order.
 /// @param rows  [token, component]
 std::vector<std::uint8_t> pack_rows(std::span<const float> rows, std::span<const KvtcGroup> groups, std::size_t tokens);
 /// Returns the number of bytes of pack_rows().

@@ -85,6 +85,7 @@ KvtcBasis golden_basis(KvtcMoments::Side side) {
 
 std::vector<KvtcGroup> golden_groups(const Json& groups) {
   std::vector<KvtcGroup> all;
+  all.reserve(groups.size());
   for (const Json& group : groups)
     all.push_back({group[0].get<std::size_t>(),
                    static_cast<KvtcType>(std::ranges::find(kKvtcTypeNames, group[1].get<std::string>()) -
