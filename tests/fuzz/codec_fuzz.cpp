@@ -59,7 +59,7 @@ Codec codec_of(const kvs::TransformLayer& layer) {
   kvs::CpuCoding ops(1);
   kvs::StreamId id{};
   id.fill(0x11);
-  const auto rope = std::make_shared<kvs::KeyRope>(std::vector{1, 0.1}, 1);
+  const auto rope = std::make_shared<kvs::KeyRope>(std::vector<double>{1, 0.1}, 1);
   return {ops, layer, kShape, {rope, rope}, id};
 }
 
