@@ -8,11 +8,25 @@
 
 #include "caches/document_cache.h"
 #include "calibrate/registry.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace kvs::inline calibrate {
 namespace {
 
 constexpr std::size_t kRopeChunks = 1;  // more rotated chunks would only cost time
+
+/// Leaves the outputs of attention as they are, because sizes do not depend on them: otherwise a document of 32,768
+/// tokens costs seconds for each size. Every key has the mass 0.
+class SizingBackend final : public CpuBackend {
+ public:
+  SizingBackend() : CpuBackend(DType::kF32, 1) {}
+  void attention(const AttentionInput& input, Operand /*out*/) override {
+    if (!input.mass.empty()) clear(input.mass);
+  }
+  void spectrum_attention(const AttentionInput& input, const KeySpectrum& /*spectrum*/, Operand /*out*/) override {
+    if (!input.mass.empty()) clear(input.mass);
+  }
+};
 
 /// Returns true if layers may have different values.
 bool has_lists(const Json& settings, const std::vector<ParameterSpec>& specs) {
@@ -55,7 +69,7 @@ Json with_greatest_size(const Method& method, std::size_t tokens, const Json& se
 }
 
 CacheSizes::CacheSizes(const Method& method, const CacheShape& shape, std::size_t tokens)
-    : method_(&method), shape_(&shape), tokens_(tokens), backend_(make_backend("cpu", DType::kF32, 1)) {}
+    : method_(&method), shape_(&shape), tokens_(tokens), backend_(std::make_unique<SizingBackend>()) {}
 
 std::size_t CacheSizes::full() const {
   std::size_t values = 0;

@@ -22,8 +22,8 @@ class CacheSizes {
   CacheSizes(const Method& method, const CacheShape& shape, std::size_t tokens);
 
   /// Returns the most stored bytes of each layer at any time of a document, by layer; 0 for a layer without a cache of
-  /// its own. Cost: attention of one layer for each kind of layer (of every layer if `settings` has lists by layer or
-  /// leaves layers at 16 bits).
+  /// its own. Cost: a cache's own work, without attention, for each kind of layer (for every layer if `settings` has
+  /// lists by layer or leaves layers at 16 bits).
   /// @throws Error kUsage like make_cache()
   std::vector<std::size_t> by_layer(const Json& settings);
   /// Returns the sum over layers. The cache's peak may be smaller: layers may peak at different times.

@@ -18,7 +18,7 @@ namespace kvs::inline kernels {
 
 /// The CPU backend: OpenMP over tiles, with a ProductEngine for the products inside the tiles (cpu/products.h). A row's
 /// result depends neither on the number of threads nor on the other rows or members of the batch.
-class CpuBackend final : public Backend {
+class CpuBackend : public Backend {
  public:
   /// @param threads  0: all processors.  @throws Error kUsage for a type other than f32 or bf16.
   CpuBackend(DType compute_type, int threads);
