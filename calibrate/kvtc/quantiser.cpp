@@ -51,7 +51,8 @@ class GroupCodes {
   std::uint8_t code(float value) const noexcept {
     const float steps = (value - shift_) / scale_;
     if (fp8_) return codecs::Fp8E4m3::bits(steps);
-    return static_cast<std::uint8_t>(std::clamp(std::nearbyint(steps), 0.0F, steps_));
+    const float rounded = std::nearbyint(steps);
+    return static_cast<std::uint8_t>(rounded > 0 ? std::min(rounded, steps_) : 0);  // 0 for NaN, too
   }
   float value(std::uint8_t code) const noexcept {
     return (fp8_ ? codecs::Fp8E4m3::value(code) : static_cast<float>(code)) * scale_ + shift_;
