@@ -28,8 +28,8 @@ bool OrderedCollector::has_room(std::size_t unit, std::size_t bytes) const {
 }
 
 void OrderedCollector::wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) {
-  constexpr std::chrono::milliseconds kLook{50};
-  while (!failure_ && !changed_.wait_for(lock, kLook, [&] { return failure_ || done(); })) {
+  constexpr std::chrono::milliseconds kPause{50};
+  while (!failure_ && !changed_.wait_for(lock, kPause, [&] { return failure_ || done(); })) {
     lock.unlock();
     if (check_) check_();
     lock.lock();
