@@ -23,8 +23,8 @@ class SizingBackend final : public CpuBackend {
   void attention(const AttentionInput& input, Operand /*out*/) override {
     if (!input.mass.empty()) clear(input.mass);
   }
-  void spectrum_attention(const AttentionInput& input, const KeySpectrum& /*spectrum*/, Operand /*out*/) override {
-    if (!input.mass.empty()) clear(input.mass);
+  void spectrum_attention(const AttentionInput& input, const KeySpectrum& /*spectrum*/, Operand out) override {
+    attention(input, out);
   }
 };
 

@@ -9,9 +9,9 @@
 namespace kvs::inline calibrate {
 
 MeasuredQuality measured_quality(const std::function<Cache()>& make, Decoder& decoder,
-                                 std::span<const std::vector<std::int32_t>> documents, std::size_t most,
+                                 std::span<const std::vector<std::int32_t>> documents,
                                  const std::function<void(std::size_t)>& done) {
-  documents = documents.first(std::min(most, documents.size()));
+  documents = documents.first(std::min(kQualityDocuments, documents.size()));
   const Evaluation evaluation = evaluate(decoder, documents, {.make = make, .compare = true}, done);
   return {documents.size() == 1 ? "the first calibration document"
                                 : "the first " + std::to_string(documents.size()) + " calibration documents",

@@ -21,9 +21,12 @@ struct MeasuredQuality {
   CacheQuality measured;
 };
 
-/// @param most  documents at most, the first ones;  @param done  called with the number of documents so far
+/// Number of documents that the quality is measured on, at most: the first ones.
+inline constexpr std::size_t kQualityDocuments = 2;
+
+/// @param done  called with the number of documents so far
 MeasuredQuality measured_quality(const std::function<Cache()>& make, Decoder& decoder,
-                                 std::span<const std::vector<std::int32_t>> documents, std::size_t most,
+                                 std::span<const std::vector<std::int32_t>> documents,
                                  const std::function<void(std::size_t)>& done);
 Json to_json(const MeasuredQuality& of);
 /// Returns the last line of a summary: "  on the first 2 calibration documents: …".

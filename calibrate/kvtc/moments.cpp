@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "calibrate/common/saved_sums.h"
 #include "core/error.h"
 
 namespace kvs::inline calibrate {
@@ -177,20 +178,11 @@ std::vector<std::span<const double>> KvtcMoments::state() const {
 }
 
 void KvtcMoments::restore(std::span<const std::vector<double>> state) {
-  std::vector<std::vector<double>*> targets{&counts_}, grown;
+  std::vector<SavedSum> sums{{&counts_}};
   for (PoolSums& pool : sums_)
-    for (const Side side : {kKeys, kValues}) {
-      targets.insert(targets.end(), {&pool.sums[side], &pool.outers[side], &pool.samples[side]});
-      grown.push_back(&pool.samples[side]);
-    }
-  if (state.size() != targets.size())
-    throw Error(ErrorCode::kInput, "checkpoint", "found sums of another calibration, expected those of this one");
-  for (std::size_t n = 0; n < state.size(); ++n) {
-    const bool grows = std::ranges::find(grown, targets[n]) != grown.end();
-    if (!grows && state[n].size() != targets[n]->size())
-      throw Error(ErrorCode::kInput, "checkpoint", "found sums of another size, expected those of this calibration");
-    *targets[n] = state[n];
-  }
+    for (const Side side : {kKeys, kValues})
+      sums.insert(sums.end(), {{&pool.sums[side]}, {&pool.outers[side]}, {&pool.samples[side], true}});
+  restore_sums(state, sums);
 }
 
 }  // namespace kvs::inline calibrate

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "calibrate/common/measured_quality.h"
 #include "calibrate/transform/calibration.h"
 
 namespace kvs::inline calibrate {
@@ -18,7 +19,7 @@ std::size_t measured_documents(const TransformText& text) {
 }  // namespace
 
 double transform_passes(const TransformGeometry& geometry, const TransformText& text) {
-  const std::size_t judged = 2 * std::min(kTransformMeasured, text.documents);  // with and without the caches
+  const std::size_t judged = 2 * std::min(kQualityDocuments, text.documents);  // with and without the caches
   return static_cast<double>(kSumPasses * text.documents + judged +
                              kSides * geometry.layers.size() * measured_documents(text) / 2);
 }

@@ -3,10 +3,12 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "calibrate/common/saved_sums.h"
 #include "calibrate/transform/token_inputs.h"
 #include "core/error.h"
 
@@ -323,16 +325,16 @@ std::vector<std::span<const double>> TransformMoments::state() const {
 }
 
 void TransformMoments::restore(std::span<const std::vector<double>> state) {
-  std::vector<double>* const targets[] = {&sums_,    &outers_,         &keys_,       &weights_,      &counts_,
-                                          &samples_, &input_products_, &input_rows_, &input_samples_};
-  if (state.size() != std::size(targets))
-    throw Error(ErrorCode::kInput, "checkpoint", "found sums of another calibration, expected those of this one");
-  for (std::size_t n = 0; n < state.size(); ++n) {
-    const bool grows = targets[n] == &samples_ || targets[n] == &input_samples_;
-    if (!grows && state[n].size() != targets[n]->size())
-      throw Error(ErrorCode::kInput, "checkpoint", "found sums of another size, expected those of this calibration");
-    *targets[n] = state[n];
-  }
+  const std::array<SavedSum, 9> sums{{{&sums_},
+                                      {&outers_},
+                                      {&keys_},
+                                      {&weights_},
+                                      {&counts_},
+                                      {&samples_, true},
+                                      {&input_products_},
+                                      {&input_rows_},
+                                      {&input_samples_, true}}};
+  restore_sums(state, sums);
 }
 
 }  // namespace kvs::inline calibrate

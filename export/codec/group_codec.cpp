@@ -136,6 +136,22 @@ void GroupCodec::decode_slabs(CpuCoding& ops, int threads, const StreamHead& hea
   }
 }
 
+RowValues GroupCodec::values_of(CpuCoding& ops, const Parts& parts, const BackendView<const float, 4>& inputs) const {
+  std::vector<TokenStates> states;
+  states.reserve(parts.size());
+  for (const TokenRows::Part& part : parts) states.push_back({part.k.view(), part.v.view()});
+  return row_values(ops, products_, states, inputs);
+}
+
+GroupCodec::Parts GroupCodec::parts_of(CpuCoding& ops, const BackendView<const float, 4>& rows,
+                                       const BackendView<const float, 4>& inputs) const {
+  Parts parts;
+  parts.reserve(layers_.size());
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer)
+    parts.push_back(layer_states(ops, products_, rows, layer, inputs));
+  return parts;
+}
+
 void GroupCodec::write_sinks(const Parts& parts, std::byte* to) const {
   const std::size_t count = parts.front().k.view().extent(2);
   for (std::size_t token = 0; token < count; ++token)

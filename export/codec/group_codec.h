@@ -54,6 +54,9 @@ class GroupCodec {
     std::size_t first, count;
   };
 
+  /// Largest number of tokens that are in f32 at the same time, unless a block of the storage form has more.
+  static constexpr std::size_t kSlab = 512;
+
   const TransformProducts& products() const noexcept { return products_; }
   std::size_t sink_bytes() const noexcept;
   const KeyRope& rope(std::size_t layer) const noexcept { return *ropes_[layer]; }
@@ -74,6 +77,11 @@ class GroupCodec {
   void decode_slabs(CpuCoding& ops, int threads, const StreamHead& head, const Slab& tokens, std::size_t unit,
                     const GroupStates& states, const Read& read) const;
 
+  /// Returns the rows of tokens. @param parts  keys before RoPE
+  RowValues values_of(CpuCoding& ops, const Parts& parts, const BackendView<const float, 4>& inputs) const;
+  /// kLayer: returns the states of rows [1, 1, token, coefficient].
+  Parts parts_of(CpuCoding& ops, const BackendView<const float, 4>& rows,
+                 const BackendView<const float, 4>& inputs) const;
   void write_sinks(const Parts& parts, std::byte* to) const;
   Parts read_sinks(CpuCoding& ops, const std::byte* from, std::size_t count) const;
   StreamHead head_of(const kvs_codec_block& block, StreamRows rows) const;

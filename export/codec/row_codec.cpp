@@ -10,12 +10,6 @@
 #include "export/codec/states.h"
 
 namespace kvs::inline exporting {
-namespace {
-
-/// Largest number of tokens that are in f32 at the same time.
-constexpr std::size_t kRowSlab = 512;
-
-}  // namespace
 
 /// The outliers of a block, in the order of tokens.
 struct RowCodec::Outliers {
@@ -106,7 +100,7 @@ std::size_t RowCodec::encode(CpuCoding& ops, int threads, const kvs_codec_block&
   const Places least = places_of(head.sinks, coded, 0);
   if (least.bytes > out.size()) return bound(block);
   Outliers outliers;
-  encode_slabs(ops, threads, block, kRowSlab, states,
+  encode_slabs(ops, threads, block, kSlab, states,
                [&](const Slab& slab, const Parts& parts, const BackendView<const float, 4>& inputs) {
                  if (slab.first < head.sinks)
                    return write_sinks(parts, out.data() + StreamHead::kBytes + slab.first * sink_bytes());
@@ -126,10 +120,7 @@ void RowCodec::encode_coded(CpuCoding& ops, const kvs_codec_block& block, const 
                             const BackendView<const float, 4>& inputs, std::byte* codes, Outliers& outliers) const {
   const std::size_t sinks = sinks_of(block.first_position, block.tokens), coded = block.tokens - sinks,
                     at = slab.first - sinks;  // the first token's row
-  std::vector<TokenStates> states;
-  states.reserve(parts.size());
-  for (const TokenRows::Part& part : parts) states.push_back({part.k.view(), part.v.view()});
-  const RowValues values = row_values(ops, products(), states, inputs);
+  const RowValues values = values_of(ops, parts, inputs);
   const StoredRows held = rows_at(codes, coded, true);
   ops.encode_rows(values.k, 0, slab.count, held, at);
   if (products().rows == TransformRows::kHead)
@@ -181,7 +172,7 @@ void RowCodec::decode(CpuCoding& ops, int threads, std::span<const std::byte> st
                       std::size_t count, const GroupStates& states) const {
   const StreamHead head = read_head(stream);
   const Places places = checked_places(head, stream);
-  decode_slabs(ops, threads, head, {first, count}, kRowSlab, states,
+  decode_slabs(ops, threads, head, {first, count}, kSlab, states,
                [&](const Slab& slab, const BackendView<const float, 4>& inputs) {
                  return read(ops, stream, places, slab, inputs);
                });
@@ -198,15 +189,13 @@ RowCodec::Parts RowCodec::read(CpuCoding& ops, std::span<const std::byte> stream
     return rows;
   };
   TokenRows::Part rows{decoded(true), {}};
-  Parts parts;
   if (products().rows == TransformRows::kHead) {
     rows.v = decoded(false);
+    Parts parts;
     parts.push_back(states_of(ops, products(), std::move(rows)));
     return parts;
   }
-  parts.reserve(layers().size());
-  for (std::size_t layer = 0; layer < layers().size(); ++layer)
-    parts.push_back(layer_states(ops, products(), rows.k.view(), layer, inputs));
+  Parts parts = parts_of(ops, rows.k.view(), inputs);
   put_outliers(ops, stream, places, slab.first, parts);
   return parts;
 }

@@ -12,8 +12,6 @@
 namespace kvs::inline exporting {
 namespace {
 
-/// Largest number of tokens that are in f32 at the same time, unless a block has more.
-constexpr std::size_t kBlockSlab = 512;
 /// A block begins with the number of its words, and its words with a state of two.
 constexpr std::size_t kLengthBytes = sizeof(std::uint32_t), kLeastWords = 2;
 
@@ -50,7 +48,7 @@ kvs_codec_group StorageCodec::group() const noexcept {
 
 /// Returns the number of tokens of a slab.
 std::size_t StorageCodec::unit() const noexcept {
-  return products().recent * std::max<std::size_t>(1, kBlockSlab / products().recent);
+  return products().recent * std::max<std::size_t>(1, kSlab / products().recent);
 }
 
 std::size_t StorageCodec::blocks_of(const StreamHead& head) const noexcept {
@@ -95,10 +93,7 @@ std::size_t StorageCodec::encode(CpuCoding& ops, int threads, const kvs_codec_bl
 /// Codes the tokens of a slab, the first of which is at `position`.
 std::vector<LevelBlock> StorageCodec::encode_slab(CpuCoding& ops, int threads, std::uint64_t position,
                                                   const Parts& parts, const BackendView<const float, 4>& inputs) const {
-  std::vector<TokenStates> states;
-  states.reserve(parts.size());
-  for (const TokenRows::Part& part : parts) states.push_back({part.k.view(), part.v.view()});
-  const RowValues values = row_values(ops, products(), states, inputs);
+  const RowValues values = values_of(ops, parts, inputs);
   const std::size_t count = values.k.extent(2), size = coefficients();
   std::vector<Slab> cuts;
   cuts.reserve(count / products().recent + 2);
@@ -181,11 +176,7 @@ GroupCodec::Parts StorageCodec::read(CpuCoding& ops, int threads, std::span<cons
     decode_block(products(), block, from - place.first,
                  rows.view().span().subspan((from - slab.first) * size, (to - from) * size));
   });
-  Parts parts;
-  parts.reserve(layers().size());
-  for (std::size_t layer = 0; layer < layers().size(); ++layer)
-    parts.push_back(layer_states(ops, products(), rows.view(), layer, inputs));
-  return parts;
+  return parts_of(ops, rows.view(), inputs);
 }
 
 }  // namespace kvs::inline exporting

@@ -20,12 +20,7 @@ Cell cell_of(const std::optional<double>& value, Shown shown_as) {
 }
 /// Returns a missing cell for empty words, so that a column without words is left out.
 Cell words_or_dash(const std::string& words) { return words.empty() ? Cell::missing() : Cell(words); }
-Cell share_cell(double share) { return {shown_tenths(share), share}; }
-Cell number_cell(double value) { return {shown(value), value}; }
 Cell count_cell(std::size_t count) { return {shown_count(count), static_cast<double>(count)}; }
-Cell change_cell(const std::optional<double>& change) {
-  return cell_of(change, [](double by) { return shown_change(by); });
-}
 Cell budget_cell(const ComparedConfiguration& one) { return one.budget > 0 ? share_cell(one.budget) : Cell::missing(); }
 Cell held_cell(const ComparedConfiguration& one) {
   return one.loss ? bytes_cell(one.loss->bytes_ratio, static_cast<double>(one.shared_bytes)) : Cell::missing();

@@ -10,7 +10,7 @@ namespace kvs::inline report {
 namespace {
 
 Cell top1_cell(const ScoredLoss& loss) {
-  if (!loss.tail) return {shown_tenths(loss.top1), loss.top1};
+  if (!loss.tail) return share_cell(loss.top1);
   const auto& [low, high] = loss.tail->top1_interval;
   return {shown_tenths(loss.top1) + " (" + shown_tenths(low) + " to " + shown_tenths(high) + ")", loss.top1};
 }
@@ -18,16 +18,14 @@ Cell top1_cell(const ScoredLoss& loss) {
 void add_cache(Table& table, const char* role, const Recommendation& one, const Recommendation::Cache& cache) {
   const ScoredLoss& loss = cache.loss;
   const auto quantile = [&](double DivergenceTail::*member) {
-    return loss.tail ? Cell(shown(*loss.tail.*member), *loss.tail.*member) : Cell::missing();
+    return loss.tail ? number_cell(*loss.tail.*member) : Cell::missing();
   };
-  const auto change = loss.ratio.change();
-  table.row(
-      {cache.label, role, Cell(shown_count(static_cast<std::size_t>(cache.bytes)), cache.bytes),
-       bytes_cell(cache.bytes / one.full_bytes, 0), change ? Cell(shown_change(*change), *change) : Cell::missing(),
-       interval_cell(loss.ratio.change_interval()), Cell(shown(loss.kl), loss.kl), quantile(&DivergenceTail::p99),
-       quantile(&DivergenceTail::p999), top1_cell(loss),
-       cache.retrieval ? Cell(shown_tenths(cache.retrieval->accuracy), cache.retrieval->accuracy) : Cell::missing()},
-      one.chosen && cache.label == one.chosen->label ? "front-row" : "");
+  table.row({cache.label, role, Cell(shown_count(static_cast<std::size_t>(cache.bytes)), cache.bytes),
+             bytes_cell(cache.bytes / one.full_bytes, 0), change_cell(loss.ratio.change()),
+             interval_cell(loss.ratio.change_interval()), number_cell(loss.kl), quantile(&DivergenceTail::p99),
+             quantile(&DivergenceTail::p999), top1_cell(loss),
+             cache.retrieval ? share_cell(cache.retrieval->accuracy) : Cell::missing()},
+            one.chosen && cache.label == one.chosen->label ? "front-row" : "");
 }
 
 Markup caches_table(const Recommendation& one) {

@@ -19,6 +19,12 @@ Markup table_cell(const std::string& name, const Cell& of, bool numeric) {
 
 Cell Cell::missing() { return {"\u2013"}; }
 
+Cell number_cell(double value) { return {shown(value), value}; }
+Cell share_cell(double share) { return {shown_tenths(share), share}; }
+Cell change_cell(const std::optional<double>& change) {
+  return change ? Cell(shown_change(*change), *change) : Cell::missing();
+}
+
 Cell interval_cell(const std::optional<std::pair<double, double>>& interval) {
   return interval ? Cell(shown_range(*interval), interval->first) : Cell::missing();
 }

@@ -24,6 +24,10 @@ struct Cell {
   std::optional<double> number;
 };
 
+/// Returns the cells of a number, of a share such as "12.4 %", and of a relative change such as "+1.2 %".
+Cell number_cell(double value);
+Cell share_cell(double share);
+Cell change_cell(const std::optional<double>& change);
 /// Returns the cell of an interval of changes, sorted by its lower end.
 Cell interval_cell(const std::optional<std::pair<double, double>>& interval);
 

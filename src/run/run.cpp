@@ -6,8 +6,17 @@
 #include "calibrate/config/config.h"
 #include "io/json.h"
 #include "run/kept_state.h"
+#include "run/outputs.h"
 
 namespace kvs::inline run {
+
+RunOutputs config_with_tensors(const std::filesystem::path& config) {
+  return {.main = config,
+          .others = {sibling_path(config, ".safetensors")},
+          .kind = RunOutputs::Kind::kConfig,
+          .state = RunOutputs::State::kCheckpoint};
+}
+
 void add_model_run_options(OptionTable& table, bool resumable) {
   add_model_options(table);
   add_text_options(table);

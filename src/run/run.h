@@ -38,6 +38,9 @@ struct RunOutputs {
   std::optional<std::filesystem::path> holder = {};  // the lock and the state are next to this output; default: `main`
 };
 
+/// Returns the outputs of a calibration: a config, its tensors next to it, and sums for --resume.
+RunOutputs config_with_tensors(const std::filesystem::path& config);
+
 /// Adds the options of commands that run a model on texts: add_model_options(), add_text_options(), add_run_options().
 void add_model_run_options(OptionTable& table, bool resumable);
 

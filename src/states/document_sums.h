@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 
 #include "io/checkpoint.h"
 #include "states/state_source.h"
@@ -25,6 +26,16 @@ void add_documents(Sums& sums, StateSource& source, std::size_t first, Checkpoin
         const bool whole = (n + 1 - first) % together == 0;  // no other document is in the sums in part
         if (whole && checkpoint.due()) checkpoint.save(n + 1, sums.state());
       });
+}
+
+/// Adds the documents that a saved state lacks, or all documents. Otherwise like add_documents().
+/// @param sums  also has restore(), which takes what state() returned
+/// @throws Error of restore()
+template <class Sums>
+void add_remaining_documents(Sums& sums, StateSource& source, const std::optional<Checkpoint::State>& saved,
+                             Checkpoint& checkpoint, const std::function<void(std::size_t)>& done) {
+  if (saved) sums.restore(saved->sums);
+  add_documents(sums, source, saved ? saved->documents : 0, checkpoint, done);
 }
 
 }  // namespace kvs::inline states

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 
 #include "calibrate/common/measured_quality.h"
 #include "calibrate/kvtc/cache.h"
@@ -18,8 +17,6 @@
 
 namespace kvs::inline cli {
 namespace {
-
-constexpr std::size_t kMeasuredDocuments = 2;  // as `transform`
 
 OptionTable kvtc_options() {
   OptionTable table("kvcalibrate kvtc --model PATH --text PATH --budget SIZE --out FILE [options]",
@@ -43,10 +40,7 @@ KvtcConfig calibrated(const Run& run, const KvtcMoments& moments, const KvtcPlan
 void run_kvtc(const Options& options) {
   const std::filesystem::path out = options.text("out");
   Run run(options);
-  run.take_outputs({.main = out,
-                    .others = {sibling_path(out, ".safetensors")},
-                    .kind = RunOutputs::Kind::kConfig,
-                    .state = RunOutputs::State::kCheckpoint});
+  run.take_outputs(config_with_tensors(out));
   run.open_model();
   run.read_texts();
   if (run.is_finished()) return;
@@ -56,16 +50,14 @@ void run_kvtc(const Options& options) {
   run.print_estimate({.flops = kvtc_flops(run.config(), run.documents().size(), run.tokens()),
                       .memory_bytes = session_memory(run.session(), run.tokens()) + kvtc_memory(run.config())});
   LiveSource source(run.decoder(), run.documents());
-  const std::optional<Checkpoint::State> saved = run.saved_state();
-  if (saved) moments.restore(saved->sums);
   PhaseProgress progress(run.quiet());
-  add_documents(moments, source, saved ? saved->documents : 0, run.checkpoint(),
-                progress.counter("kvtc: moments", source.documents()));
+  add_remaining_documents(moments, source, run.saved_state(), run.checkpoint(),
+                          progress.counter("kvtc: moments", source.documents()));
   const KvtcConfig found = calibrated(run, moments, plan, progress);
   const KvtcCaches caches(run.backend(), run.config(), found.pools, found.tokens);
   const MeasuredQuality quality =
-      measured_quality([&] { return caches.make(); }, run.decoder(), run.documents(), kMeasuredDocuments,
-                       progress.counter("quality", std::min(kMeasuredDocuments, run.documents().size())));
+      measured_quality([&] { return caches.make(); }, run.decoder(), run.documents(),
+                       progress.counter("quality", std::min(kQualityDocuments, run.documents().size())));
   const Json config =
       write_kvtc_config(found, run.model(), run.provenance(), out, run.settings().replace(), to_json(quality));
   run.remove_state();

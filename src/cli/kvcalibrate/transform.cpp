@@ -38,10 +38,7 @@ Estimate estimate_of(const TransformGeometry& geometry, const TransformPlan& pla
 void run_transform(const Options& options) {
   const std::filesystem::path out = options.text("out");
   Run run(options);
-  run.take_outputs({.main = out,
-                    .others = {sibling_path(out, ".safetensors")},
-                    .kind = RunOutputs::Kind::kConfig,
-                    .state = RunOutputs::State::kCheckpoint});
+  run.take_outputs(config_with_tensors(out));
   run.open_model();
   run.read_texts();
   add_decompositions(run.identity());
@@ -59,8 +56,8 @@ void run_transform(const Options& options) {
       calibrate_transform(run.decoder(), moments, run.documents(), plan, progress.counter(), run.checkpoint());
   const TransformCaches caches(run.decoder().model().backend(), run.config(), found.layers);
   const MeasuredQuality quality =
-      measured_quality([&] { return caches.make(); }, run.decoder(), run.documents(), kTransformMeasured,
-                       progress.counter("quality", std::min(kTransformMeasured, run.documents().size())));
+      measured_quality([&] { return caches.make(); }, run.decoder(), run.documents(),
+                       progress.counter("quality", std::min(kQualityDocuments, run.documents().size())));
   const Json config =
       write_transform_config(found, run.model(), run.provenance(), out, run.settings().replace(), to_json(quality));
   run.remove_state();

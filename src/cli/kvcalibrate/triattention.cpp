@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,10 +48,7 @@ Json resolved_settings(const Options& options, const ModelConfig& model) {
 void run_triattention(const Options& options) {
   const std::filesystem::path out = options.text("out");
   Run run(options);
-  run.take_outputs({.main = out,
-                    .others = {sibling_path(out, ".safetensors")},
-                    .kind = RunOutputs::Kind::kConfig,
-                    .state = RunOutputs::State::kCheckpoint});
+  run.take_outputs(config_with_tensors(out));
   run.open_model();
   run.read_texts();
   if (run.is_finished()) return;
@@ -65,10 +61,8 @@ void run_triattention(const Options& options) {
       {.flops = static_cast<double>(run.documents().size()) * forward_flops(model, static_cast<double>(run.tokens())),
        .memory_bytes = session_memory(run.session(), run.tokens())});
   LiveSource source(run.decoder(), run.documents());
-  const std::optional<Checkpoint::State> saved = run.saved_state();
-  if (saved) sums.restore(saved->sums);
   Progress progress("triattention", source.documents(), run.quiet());
-  add_documents(sums, source, saved ? saved->documents : 0, run.checkpoint(), progress.counter());
+  add_remaining_documents(sums, source, run.saved_state(), run.checkpoint(), progress.counter());
   const std::vector<QueryStatistics> layers = sums.statistics();
   const Json config = write_triattention_config(layers, run.model(), std::move(parameters), run.provenance(), out,
                                                 run.settings().replace());
