@@ -36,7 +36,7 @@ std::size_t waiting_bytes(const KvtcHeads& heads, KvtcRecent type) noexcept {
 }
 
 /// Groups of all pools for some bits a value, and what they take.
-struct Candidate {
+struct BitPlan {
   std::vector<KvtcPool> pools;  // groups alone
   double bits = 0;
   double bytes = 0;       // of the budget's document, after the entropy coder
@@ -74,8 +74,8 @@ double coded_bytes(const KvtcPool& pool, const KvtcBasis& keys, const KvtcBasis&
   return static_cast<double>(bytes) / static_cast<double>(coded);
 }
 
-Candidate candidate(const KvtcBases& bases, const KvtcMoments& moments, const KvtcPlan& plan, double bits) {
-  Candidate found{.pools = {}, .bits = bits};
+BitPlan candidate(const KvtcBases& bases, const KvtcMoments& moments, const KvtcPlan& plan, double bits) {
+  BitPlan found{.pools = {}, .bits = bits};
   for (std::size_t n = 0; n < bases.pools(); ++n) {
     const KvtcBasis &keys = bases.of(n, KvtcMoments::kKeys), &values = bases.of(n, KvtcMoments::kValues);
     KvtcPool& pool = found.pools.emplace_back();
@@ -124,12 +124,12 @@ double kvtc_bits(std::span<const KvtcLayers> pools, const KvtcPlan& plan, double
 KvtcConfig calibrate_kvtc(const KvtcBases& bases, const KvtcMoments& moments, const KvtcPlan& plan,
                           const KvtcProgress& progress) {
   const auto budget = static_cast<double>(kvtc_code_bytes(moments.pools(), plan));
-  Candidate best;
+  BitPlan best;
   double bits = kvtc_bits(moments.pools(), plan);
   for (std::size_t round = 0; round < kGroupRounds && bits > best.bits; ++round) {
     progress("groups", round, kGroupRounds);
     check_interrupt();
-    Candidate found = candidate(bases, moments, plan, bits);
+    BitPlan found = candidate(bases, moments, plan, bits);
     const bool fits = found.bytes <= budget, close = std::abs(found.bytes / budget - 1) < kCloseEnough;
     bits = std::min(bases.max_bits(), bits * budget / found.bytes * (fits ? 1 : 1 - kCloseEnough / 2));
     if (!fits) continue;

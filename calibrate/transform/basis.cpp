@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kShrinkage = 1e-3, kDamping = 1e-3, kMinVariance = 1e-12;
 
-using Matrix = TensorView<double, 2>;
+using MatrixView = TensorView<double, 2>;
 
 void increase_diagonal(std::vector<double>& matrix, std::size_t values) {
   for (std::size_t row = 0; row < values; ++row) {
@@ -48,7 +48,7 @@ std::vector<double> cost_factors(CalibrationOps& ops, const TransformMoments& mo
   for (double& cost : values) cost *= scales.values;
   factors.insert(factors.end(), values.begin(), values.end());
   for (std::size_t at = 0; at < factors.size(); at += block)
-    damped_cholesky(ops, Matrix(std::span(factors).subspan(at, block), {head_dim, head_dim}), kDamping);
+    damped_cholesky(ops, MatrixView(std::span(factors).subspan(at, block), {head_dim, head_dim}), kDamping);
   return factors;
 }
 
@@ -60,7 +60,7 @@ void multiply_blocks(CalibrationOps& ops, std::vector<double>& x, std::size_t va
   for (std::size_t first = 0; first < values; first += head_dim) {
     for (std::size_t row = 0; row < rows; ++row) std::copy_n(&x[row * values + first], head_dim, &part[row * head_dim]);
     ops.multiply_lower(
-        Matrix(part, {rows, head_dim}),
+        MatrixView(part, {rows, head_dim}),
         TensorView<const double, 2>(factors.subspan(first * head_dim, head_dim * head_dim), {head_dim, head_dim}), how);
     for (std::size_t row = 0; row < rows; ++row) std::copy_n(&part[row * head_dim], head_dim, &x[row * values + first]);
   }

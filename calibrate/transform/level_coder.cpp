@@ -10,7 +10,7 @@
 namespace kvs::inline calibrate {
 namespace {
 
-constexpr std::uint32_t kLeast = 1U << 16, kWordBits = 16;
+constexpr std::uint32_t kLeastState = 1U << 16, kWordBits = 16;
 
 /// A symbol's interval of probabilities.
 struct Interval {
@@ -44,7 +44,7 @@ class Reader {
   std::uint32_t slot() const noexcept { return state_ & (kFrequencySum - 1); }
   void take(const Interval& interval) {
     state_ = interval.size * (state_ >> kProbabilityBits) + slot() - interval.start;
-    if (state_ < kLeast) state_ = state_ << kWordBits | next();
+    if (state_ < kLeastState) state_ = state_ << kWordBits | next();
   }
   bool bit() {
     const bool set = slot() >= kFrequencySum / 2;
@@ -67,7 +67,7 @@ class Reader {
     return value - 1;
   }
   void check_end() const {
-    if (at_ != words_.size() || state_ != kLeast) fail();
+    if (at_ != words_.size() || state_ != kLeastState) fail();
   }
 
  private:
@@ -93,7 +93,7 @@ LevelBlock encode_levels(const EntropyModel& model, std::span<const std::int32_t
     add_level(std::span(model.frequencies).subspan(context * kLevels, kLevels), magnitudes[index], intervals);
   });
   LevelBlock block{{}, scales.empty() ? 0 : magnitudes.size() / scales.size()};
-  std::uint32_t state = kLeast;
+  std::uint32_t state = kLeastState;
   for (std::size_t n = intervals.size(); n-- > 0;) {
     const auto [start, size] = intervals[n];
     if (state >= static_cast<std::uint64_t>(size) << (2 * kWordBits - kProbabilityBits)) {

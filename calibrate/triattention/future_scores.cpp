@@ -15,12 +15,12 @@ namespace {
 /// Subtracts the mean and divides by the deviation over all scores. Scores that hardly differ become small instead of
 /// infinite, as in the authors' program.
 void normalise_scores(std::vector<double>& scores) {
-  constexpr double kLeast = 1e-6;
+  constexpr double kLeastDeviation = 1e-6;
   const auto count = static_cast<double>(scores.size());
   const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / count;
   double squares = 0;
   for (const double score : scores) squares += (score - mean) * (score - mean);
-  const double deviation = std::max(kLeast, std::sqrt(squares / count));
+  const double deviation = std::max(kLeastDeviation, std::sqrt(squares / count));
   for (double& score : scores) score = (score - mean) / deviation;
 }
 

@@ -22,6 +22,10 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept;
 inline float bf16_to_f32(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
+/// Returns an element of a matrix of f32 or of bf16. One template then reads both.
+inline float f32_of(float value) noexcept { return value; }
+inline float f32_of(std::uint16_t bits) noexcept { return bf16_to_f32(bits); }
+
 /// Rounds to nearest even. NaN stays NaN (quieted); overflow becomes infinity.
 inline std::uint16_t f32_to_bf16(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);

@@ -13,7 +13,7 @@ namespace {
 /// Formats bytes with three digits: "94.4 MB".
 std::string megabytes(double bytes) { return text_of("%.3g MB", 1e-6 * bytes); }
 
-std::string percent(double share) { return text_of("%.1f %%", 100 * share); }
+std::string share_percent(double share) { return text_of("%.1f %%", 100 * share); }
 
 /// Returns what a cache changes, in words.
 std::string cost_text(const Recommendation::Cache& cache) {
@@ -25,11 +25,11 @@ std::string cost_text(const Recommendation::Cache& cache) {
             number_text("%.4f", tail->p999) + ", the largest is " + number_text("%.3f", tail->largest.kl) +
             " at token " + std::to_string(tail->largest.position) + " of document " +
             std::to_string(tail->largest.document) + "\n";
-    text += "  same first choice in " + percent(loss.top1) + " of the tokens (95 % " +
-            percent(tail->top1_interval.first) + " to " + percent(tail->top1_interval.second) + ")\n";
+    text += "  same first choice in " + share_percent(loss.top1) + " of the tokens (95 % " +
+            share_percent(tail->top1_interval.first) + " to " + share_percent(tail->top1_interval.second) + ")\n";
   }
   if (cache.retrieval)
-    text += "  " + cache.retrieval->task + ": " + percent(cache.retrieval->accuracy) + " of " +
+    text += "  " + cache.retrieval->task + ": " + share_percent(cache.retrieval->accuracy) + " of " +
             std::to_string(cache.retrieval->questions) + " questions answered\n";
   return text;
 }
@@ -70,7 +70,7 @@ std::string doubt_text(const Recommendation::Cache& cache) {
   const auto& tail = loss.tail;
   if (!tail || tail->top1_interval.first >= kUnsafeTop1 || loss.is_unsafe()) return "";
   return "  " + std::to_string(loss.tokens_scored) + " tokens are few: the interval of equal first choices " +
-         "includes shares below " + percent(kUnsafeTop1) + "; longer texts narrow it\n";
+         "includes shares below " + share_percent(kUnsafeTop1) + "; longer texts narrow it\n";
 }
 
 /// Returns the recommendation where no cache is chosen.
@@ -103,7 +103,7 @@ std::string row_text(const std::string& role, const Recommendation::Cache& cache
   const auto& tail = cache.loss.tail;
   return text_of("  %-14s%-22s%9s %8.4f %8s %8s  %6s\n", role.c_str(), cache.label.c_str(),
                  megabytes(cache.bytes).c_str(), cache.loss.kl, tail ? number_text("%.4f", tail->p99).c_str() : "",
-                 tail ? number_text("%.3f", tail->largest.kl).c_str() : "", percent(cache.loss.top1).c_str());
+                 tail ? number_text("%.3f", tail->largest.kl).c_str() : "", share_percent(cache.loss.top1).c_str());
 }
 
 /// Returns a cache that was measured on all documents, or null.
@@ -118,7 +118,7 @@ const Recommendation::Cache* measured_cache(const Recommendation& one) {
 std::string advice(const Recommendation& one) {
   if (!one.chosen) return stay_text(one);
   return "Use " + one.chosen->label + ": " + megabytes(one.chosen->bytes) + " at " + std::to_string(one.sized) +
-         " tokens, " + percent(one.chosen->bytes / one.full_bytes) + " of " + megabytes(one.full_bytes) + " (" +
+         " tokens, " + share_percent(one.chosen->bytes / one.full_bytes) + " of " + megabytes(one.full_bytes) + " (" +
          rule_text(one) + ").";
 }
 

@@ -61,8 +61,8 @@ void gate_rows(const GateInput& in, T* out, int threads) {
              out + row * count);
 }
 
-float widened(float value) { return value; }
-float widened(std::uint16_t value) { return bf16_to_f32(value); }
+float f32_of(float value) { return value; }
+float f32_of(std::uint16_t value) { return bf16_to_f32(value); }
 void store(float value, float& to) { to = value; }
 void store(float value, std::uint16_t& to) { to = f32_to_bf16(value); }
 
@@ -70,7 +70,7 @@ template <class T>
 void sigmoid_rows(const BackendView<const float, 2>& gate, T* x, int threads) {
   const std::size_t size = gate.size();
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (std::size_t i = 0; i < size; ++i) store(widened(x[i]) / (1 + std::exp(-gate.data()[i])), x[i]);
+  for (std::size_t i = 0; i < size; ++i) store(f32_of(x[i]) / (1 + std::exp(-gate.data()[i])), x[i]);
 }
 
 }  // namespace

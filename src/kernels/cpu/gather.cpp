@@ -7,9 +7,6 @@
 namespace kvs::inline kernels {
 namespace {
 
-float widened(float value) { return value; }
-float widened(std::uint16_t value) { return bf16_to_f32(value); }
-
 template <class T>
 void gather_rows(const T* table, std::span<const std::int32_t> rows, float scale, const BackendView<float, 2>& out,
                  int threads) {
@@ -18,7 +15,7 @@ void gather_rows(const T* table, std::span<const std::int32_t> rows, float scale
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const T* from = table + static_cast<std::size_t>(rows[row]) * columns;
     float* to = out.data() + row * columns;
-    for (std::size_t i = 0; i < columns; ++i) to[i] = widened(from[i]) * scale;
+    for (std::size_t i = 0; i < columns; ++i) to[i] = f32_of(from[i]) * scale;
   }
 }
 
