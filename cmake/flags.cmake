@@ -39,9 +39,13 @@ endif()
 if(CMAKE_INTERPROCEDURAL_OPTIMIZATION)  # the link sees all definitions of a type, which must be equal
   target_link_options(kvs_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wodr;-Werror=odr>)
 endif()
-# The oldest supported processors are x86-64-v3 (AVX2, FMA). A target for other processors sets its property KVS_MARCH.
-set(march $<TARGET_PROPERTY:KVS_MARCH>)
-target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=$<IF:$<BOOL:${march}>,${march},x86-64-v3>>)
+# The oldest x86-64 processors are of level v3 (AVX2, FMA). A target for others sets its property KVS_MARCH. Other
+# processors get the compiler's default.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(KVS_X86_64 ON)
+  set(march $<TARGET_PROPERTY:KVS_MARCH>)
+  target_compile_options(kvs_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=$<IF:$<BOOL:${march}>,${march},x86-64-v3>>)
+endif()
 if(KVS_SANITIZE)
   target_compile_options(kvs_flags INTERFACE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,${instrumented}>:-fsanitize=address,undefined,float-cast-overflow;-fno-sanitize-recover=all;-fno-omit-frame-pointer>)

@@ -6,13 +6,14 @@
 
 namespace kvs::inline kernels {
 
-/// Instruction sets of matrix products and inner loops, ascending. Everything else is compiled for AVX2.
-enum class InstructionSet : std::uint8_t { kAvx2, kAvx512, kAvx512Bf16, kAmx };
+/// Instruction sets of matrix products and inner loops, ascending. On x86-64 everything else is compiled for AVX2.
+/// kPortable is the set of other processors: the compiler's vectors of eight floats.
+enum class InstructionSet : std::uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16, kAmx };
 
 /// Returns this processor's set, or a lower one that the environment variable DNNL_MAX_CPU_ISA names.
 InstructionSet instruction_set() noexcept;
 
-/// Returns "avx2", "avx512", "avx512_bf16" or "amx".
+/// Returns "portable", "avx2", "avx512", "avx512_bf16" or "amx".
 std::string_view name_of(InstructionSet set) noexcept;
 
 /// Returns true if the processor multiplies bf16 faster than f32 (from AVX-512 BF16 on). Otherwise bf16 operands are

@@ -7,6 +7,7 @@ namespace kvs::inline kernels {
 namespace {
 
 InstructionSet found() noexcept {
+#if defined(__x86_64__)
   // oneDNN respects the operating system and the environment variable. The bits of each set include all lower sets.
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   const auto has = [isa](dnnl_cpu_isa_t set) { return (isa & set) == set; };
@@ -14,6 +15,9 @@ InstructionSet found() noexcept {
   if (has(dnnl_cpu_isa_avx512_core_bf16)) return InstructionSet::kAvx512Bf16;
   if (has(dnnl_cpu_isa_avx512_core)) return InstructionSet::kAvx512;
   return InstructionSet::kAvx2;
+#else
+  return InstructionSet::kPortable;
+#endif
 }
 
 }  // namespace
@@ -25,6 +29,8 @@ InstructionSet instruction_set() noexcept {
 
 std::string_view name_of(InstructionSet set) noexcept {
   switch (set) {
+    case InstructionSet::kPortable:
+      return "portable";
     case InstructionSet::kAvx2:
       return "avx2";
     case InstructionSet::kAvx512:

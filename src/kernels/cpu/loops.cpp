@@ -6,6 +6,7 @@
 namespace kvs::cpu {
 
 // Defined in simd/table.cpp, which is compiled once per instruction set.
+#if defined(__x86_64__)
 namespace avx2 {
 extern const Loops table;
 }
@@ -21,5 +22,12 @@ const Loops& loops() noexcept {
   if (set >= InstructionSet::kAvx512Bf16) return avx512_bf16::table;
   return set == InstructionSet::kAvx512 ? avx512::table : avx2::table;
 }
+#else
+namespace portable {
+extern const Loops table;
+}
+
+const Loops& loops() noexcept { return portable::table; }
+#endif
 
 }  // namespace kvs::cpu

@@ -8,6 +8,7 @@
 namespace kvs::inline kernels {
 namespace {
 
+#if defined(__x86_64__)
 bool has_avx512() noexcept {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
@@ -19,6 +20,9 @@ InstructionSet detected() noexcept {
   const bool limited = name.starts_with("SSE") || name.starts_with("AVX2") || name == "AVX";
   return !limited && has_avx512() ? InstructionSet::kAvx512 : InstructionSet::kAvx2;
 }
+#else
+InstructionSet detected() noexcept { return InstructionSet::kPortable; }
+#endif
 
 }  // namespace
 

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 // One register of floats as the compiler's vector type: sixteen with AVX-512, eight with AVX2. The build compiles the
-// files of this folder once per instruction set, named KVS_ISA. All other files are compiled for AVX2.
+// files of this folder once per instruction set, named KVS_ISA. All other files are compiled for AVX2. Processors other
+// than x86-64 have one set, `portable`: eight floats in as many registers as the processor needs.
 #if !defined(KVS_ISA)
+#if defined(__x86_64__)
 #define KVS_ISA avx2
+#else
+#define KVS_ISA portable
+#endif
 #endif
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // every function here is inline, so no vector crosses a call boundary
@@ -62,7 +69,7 @@ inline Bf16Lanes to_bf16(Lanes lanes) noexcept {
   const UintLanes rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
   const UintLanes quiet_nan = (bits >> 16) | 0x40U;
   const UintLanes words = (bits & 0x7fffffffU) > 0x7f800000U ? quiet_nan : rounded;
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) || !defined(__x86_64__)
   return __builtin_convertvector(words, Bf16Lanes);
 #else  // converts words to half-words with saturation, which these values do not reach
   const auto all = reinterpret_cast<__m256i>(words);
@@ -113,6 +120,9 @@ inline Lanes multiply_add(Lanes a, Lanes b, Lanes c) noexcept {
 #if defined(__AVX512F__)
   return reinterpret_cast<Lanes>(
       _mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#elif !defined(__x86_64__)
+  for (std::size_t i = 0; i < kLanes; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
 #else
   return reinterpret_cast<Lanes>(
       _mm256_fmadd_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));

@@ -8,13 +8,20 @@ namespace {
 
 constexpr float kNothing = -__builtin_inff();
 
+/// Adds the upper half of the lanes to the lower half until one is left.
 float sum_lanes(Lanes lanes) {
+#if defined(__x86_64__)
   __m256 halves[kLanes / 8];
   std::memcpy(halves, &lanes, sizeof(lanes));
   const __m256 eight = kLanes == 16 ? _mm256_add_ps(halves[0], halves[kLanes / 8 - 1]) : halves[0];
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+#else
+  for (std::size_t half = kLanes / 2; half > 0; half /= 2)
+    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  return lanes[0];
+#endif
 }
 
 float dot(const float* a, const float* b, std::size_t count) {
