@@ -18,7 +18,7 @@
 namespace kvs::inline compare {
 namespace {
 
-constexpr std::int64_t kMaxDecoded = 1 << 20, kMaxWindow = 1 << 24;
+constexpr std::int64_t kMaxDecoded = 1 << 20;
 
 /// Returns a list of storage types, each KIND or KIND/KIND.
 std::vector<std::string> type_words(const Options& options, const std::string& name) {
@@ -162,7 +162,7 @@ void check_compare_options(const Options& options) {
   const CompareGrid grid = compare_grid(options);
   (void)compare_losses(options);
   if (options.has("time")) (void)compare_seconds(options);
-  const std::int64_t window = options.integer("window", 2, kMaxWindow);
+  const std::int64_t window = options.integer("window", 2, kMaxTokens);
   const auto tokens = static_cast<std::size_t>(window);
   (void)compare_decode(options, tokens - compare_prefix(options, tokens) - 1);
   require_partner(options, kCalibration, {"calibration-text"});

@@ -14,7 +14,7 @@
 namespace kvs::inline compare {
 namespace {
 
-constexpr double kMinContext = 16, kMaxContext = 1 << 24;
+constexpr double kMinContext = 16;
 /// Shares of the full cache's bytes at which methods are sized.
 constexpr double kShares[] = {0.75, 0.5, 0.375, 0.25, 0.125};
 constexpr const char* kComposedType = "q8_0";  // of the rows of other methods
@@ -47,7 +47,7 @@ void add_recommend_options(OptionTable& table) {
       .required()
       .value("context", "N", "tokens of a conversation")
       .required()
-      .from(kMinContext, kMaxContext)
+      .from(kMinContext, kMaxTokens)
       .list("text", "PATH",
             "text file, folder, *.jsonl with a `text` field; may repeat (default: a sample of 12,000 tokens; your own "
             "text is better)")

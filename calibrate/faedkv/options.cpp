@@ -76,7 +76,7 @@ void add_faedkv_options(OptionTable& table) {
   add_budget_options(table, "faedkv");
   table.check([](const Options& options) {
     require_partner(options, {"seed"}, {"passes", "confidence", "budget"});
-    if (!asks_for_budget(options)) (void)ablation_grid(options, options.count("window", 2, 1 << 24));
+    if (!asks_for_budget(options)) (void)ablation_grid(options, options.count("window", 2, kMaxTokens));
   });
 }
 

@@ -74,7 +74,7 @@ double coded_bytes(const KvtcPool& pool, const KvtcBasis& keys, const KvtcBasis&
   return static_cast<double>(bytes) / static_cast<double>(coded);
 }
 
-BitPlan candidate(const KvtcBases& bases, const KvtcMoments& moments, const KvtcPlan& plan, double bits) {
+BitPlan bit_plan(const KvtcBases& bases, const KvtcMoments& moments, const KvtcPlan& plan, double bits) {
   BitPlan found{.pools = {}, .bits = bits};
   for (std::size_t n = 0; n < bases.pools(); ++n) {
     const KvtcBasis &keys = bases.of(n, KvtcMoments::kKeys), &values = bases.of(n, KvtcMoments::kValues);
@@ -129,7 +129,7 @@ KvtcConfig calibrate_kvtc(const KvtcBases& bases, const KvtcMoments& moments, co
   for (std::size_t round = 0; round < kGroupRounds && bits > best.bits; ++round) {
     progress("groups", round, kGroupRounds);
     check_interrupt();
-    BitPlan found = candidate(bases, moments, plan, bits);
+    BitPlan found = bit_plan(bases, moments, plan, bits);
     const bool fits = found.bytes <= budget, close = std::abs(found.bytes / budget - 1) < kCloseEnough;
     bits = std::min(bases.max_bits(), bits * budget / found.bytes * (fits ? 1 : 1 - kCloseEnough / 2));
     if (!fits) continue;

@@ -60,7 +60,7 @@ void add_kvtc_options(OptionTable& table) {
 
 void check_kvtc_options(const Options& options) {
   (void)parse_budget(options.text("budget"));
-  (void)length_of(options, options.count("window", 2, 1 << 24));
+  (void)length_of(options, options.count("window", 2, kMaxTokens));
 }
 
 KvtcPlan kvtc_plan(const Options& options, const ModelConfig& model, std::size_t tokens) {

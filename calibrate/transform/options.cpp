@@ -139,7 +139,7 @@ void add_transform_options(OptionTable& table) {
 }
 
 void check_transform_options(const Options& options) {
-  const auto window = options.count("window", 2, 1 << 24);
+  const auto window = options.count("window", 2, kMaxTokens);
   (void)parse_budget(options.text("budget"));
   (void)sinks_of(options, window);
   (void)recent_tokens(options, std::min(window, document_length(options, window)));

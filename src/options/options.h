@@ -21,6 +21,9 @@ namespace kvs::inline options {
 
 using Arguments = std::span<const std::string>;
 
+/// The largest number of tokens that an option takes.
+inline constexpr std::int64_t kMaxTokens = 1 << 24;
+
 /// A parsed command line. Every getter checks the whole value and throws Error kUsage naming the option.
 class Options {
  public:

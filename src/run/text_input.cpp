@@ -14,7 +14,7 @@
 namespace kvs::inline run {
 namespace {
 
-constexpr std::int64_t kMaxWindow = 1 << 24, kMaxDocuments = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxDocuments = std::int64_t{1} << 40;
 
 /// Checks that there is one source of tokens, unless the command needs none.
 void check_text_options(const Options& options) {
@@ -57,7 +57,7 @@ CorpusOptions corpus_options(const Options& options, const RunOptions& run, cons
                     ", expected either --text or --tokens-file");
   if (!run.ranks->alone() && std::ranges::find(corpus.texts, "-") != corpus.texts.end())
     throw Error(ErrorCode::kUsage, "--" + names.text, "found - with several ranks, expected files that each can read");
-  corpus.window = options.count(names.window, 2, kMaxWindow);
+  corpus.window = options.count(names.window, 2, kMaxTokens);
   if (!names.stride.empty() && options.has(names.stride))
     corpus.stride = options.count(names.stride, 1, corpus.window - 1);
   if (!names.documents.empty() && options.has(names.documents))
@@ -118,7 +118,7 @@ void add_text_options(OptionTable& table) {
       .list("text", "PATH", "text file, folder, *.jsonl with a `text` field, or - for standard input; may repeat")
       .value("tokens-file", "FILE", "instead of --text: one JSON array of token ids per line")
       .value("window", "T", "tokens per document; a text is cut into consecutive windows", "1024")
-      .from(2, kMaxWindow)
+      .from(2, kMaxTokens)
       .value("documents", "N", "maximum number of documents (default: all)")
       .from(1, kMaxDocuments)
       .value("windows", "A:B", "use windows A to B-1 of each text; negative numbers count from its end (default: all)")

@@ -2,52 +2,14 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <random>
 #include <set>
 
-#include "tests/cli/text_fixture.h"
+#include "tests/cli/compare_fixture.h"
 
 namespace kvs::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-class ComparePrograms : public TextPrograms {
- protected:
-  std::vector<std::string> compare(const std::string& out, std::vector<std::string> more = {}) const {
-    if (std::ranges::find(more, "--methods") == more.end())
-      more.insert(more.end(), {"--methods", "full,streaming,lagkv,snapkv,gqa"});
-    const auto methods = std::ranges::find(more, "--methods") + 1;
-    if (methods->starts_with("full")) more.insert(more.end(), {"--types", "q4_0"});
-    more.insert(more.end(),
-                {"--budgets", "75%,50%", "--types-with-methods", "none", "--prefix", "20", "--out", folder_ / out});
-    return with_text("compare", more);
-  }
-  /// Calibrated on another text, elitekv and transform among the methods.
-  std::vector<std::string> calibrated(std::vector<std::string> more = {}) const {
-    std::string text;
-    for (int n = 0; n < 200; ++n) text += std::string(1, static_cast<char>('a' + n * n % 23)) + (n % 5 == 0 ? " " : "");
-    std::ofstream(folder_ / "other.txt") << text;
-    more.insert(more.end(), {"--methods", "full,streaming,lagkv,triattention,elitekv,transform,transform-head,kvtc",
-                             "--calibration-text", folder_ / "other.txt", "--calibration-window", "48",
-                             "--calibration-documents", "3"});
-    return more;
-  }
-  Json compared(const std::string& out, const std::vector<std::string>& more = {}) const {
-    const Outcome outcome = run("kvcalibrate", compare(out, more));
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return config(out);
-  }
-  static const Json& one(const Json& result, const std::string& label, double budget) {
-    const Json& configurations = result.at("configurations");
-    const auto found = std::ranges::find_if(
-        configurations, [&](const Json& one) { return one.at("label") == label && one.at("budget") == budget; });
-    EXPECT_NE(found, configurations.end()) << label;
-    return found == configurations.end() ? configurations.front() : *found;
-  }
-};
 
 TEST_F(ComparePrograms, ScoresEveryConfigurationAsEvalDoes) {
   const Json result = compared("c.json", {"--no-early-stop"});
@@ -151,21 +113,6 @@ TEST_F(ComparePrograms, AFileInTheWayOfTensorsIsNotReplaced) {
   const Outcome outcome = run("kvcalibrate", compare("c.json", calibrated({"--best-dir", folder_ / "best"})));
   EXPECT_EQ(outcome.status, 7);
   EXPECT_EQ(slurp(folder_ / "best/transform_50.safetensors"), "mine");
-}
-
-TEST_F(ComparePrograms, AFinishedRunWhoseConfigsAreGoneStartsAnew) {
-  auto words = compare("c.json", calibrated({"--timed-tokens", "1"}));
-  ASSERT_EQ(run("kvcalibrate", words).status, 0);
-  const auto configs = contents_of(folder_ / "c_calibrated");
-  ASSERT_FALSE(configs.empty());
-  words.emplace_back("--resume");
-  EXPECT_THAT(run("kvcalibrate", words).out, HasSubstr("finished before"));
-  std::filesystem::remove(folder_ / "c_speed.json");
-  EXPECT_EQ(run("kvcalibrate", words).status, 0);
-  EXPECT_TRUE(std::filesystem::exists(folder_ / "c_speed.json"));
-  std::filesystem::remove_all(folder_ / "c_calibrated");
-  EXPECT_EQ(run("kvcalibrate", words).status, 0);
-  EXPECT_EQ(difference(configs, contents_of(folder_ / "c_calibrated")), "");
 }
 
 TEST_F(ComparePrograms, AConfigThatIsTheBestHasTheStorageTypeOfItsConfiguration) {
@@ -380,66 +327,6 @@ TEST_F(ComparePrograms, ShortTimesCalibrateOnFewDocumentsAndSaySo) {
       EXPECT_EQ(config(name).at("calibration").at("documents"), used);
       EXPECT_EQ(config(name).at("calibration").at("tokens"), 48 * used.get<std::size_t>());
     }
-}
-
-TEST_F(ComparePrograms, KilledBetweenCalibrationsResumesToTheSameBytes) {
-  const char* const more = std::getenv("KVS_KILLS");
-  const int tries = more == nullptr ? 4 : std::atoi(more);
-  const auto how = calibrated({"--timed-tokens", "0"});
-  const auto start = std::chrono::steady_clock::now();
-  compared("whole.json", how);
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-  const std::string whole = slurp(folder_ / "whole.json");
-  const auto configs = contents_of(folder_ / "whole_calibrated");
-  auto again = how;
-  again.emplace_back("--resume");
-  std::mt19937 random(7);
-  for (int n = 0; n < tries; ++n) {
-    for (const char* name : {"whole.json", "whole_pareto.svg", "whole_pareto.png", "whole_calibrated"})
-      std::filesystem::remove_all(folder_ / name);
-    run_with_kills("kvcalibrate", compare("whole.json", how), compare("whole.json", again), random,
-                   static_cast<unsigned>(took.count()));
-    EXPECT_EQ(slurp(folder_ / "whole.json"), whole);
-    EXPECT_EQ(difference(configs, contents_of(folder_ / "whole_calibrated")), "");
-  }
-}
-
-TEST_F(ComparePrograms, GoesOnWithTheSameLibrariesAlone) {
-  const auto on = [&](const std::string& processor, std::vector<std::string> words) {
-    words.insert(words.begin(), {"OPENBLAS_CORETYPE=" + processor, KVS_BINARY_DIR "/kvcalibrate"});
-    return words;
-  };
-  const auto how = calibrated({"--timed-tokens", "0"});
-  ASSERT_TRUE(run_until("/usr/bin/env", on("Haswell", compare("c.json", how)), folder_ / "c.json.journal", 1));
-  auto again = how;
-  again.emplace_back("--resume");
-  const Outcome other = run("/usr/bin/env", on("Nehalem", compare("c.json", again)));
-  EXPECT_EQ(other.status, 7) << other.err;
-  EXPECT_THAT(other.err, HasSubstr("libraries.decompositions"));
-}
-
-TEST_F(ComparePrograms, KilledRunsResumeToTheSameBytes) {
-  const auto remove_outputs = [&] {
-    for (const char* name :
-         {"whole.json", "whole_speed.json", "whole_pareto.svg", "whole_pareto.png", "whole_calibrated"})
-      std::filesystem::remove_all(folder_ / name);
-  };
-  for (const std::vector<std::string>& how :
-       {std::vector<std::string>{"--no-early-stop"}, {"--time", "1h"}, {}, calibrated()}) {
-    compared("whole.json", how);
-    const std::string whole = slurp(folder_ / "whole.json");
-    remove_outputs();
-    std::mt19937 random(1);
-    int killed = 0;
-    for (int n = 0; n < 3; ++n) {
-      auto again = how;
-      again.emplace_back("--resume");
-      killed += run_with_kills("kvcalibrate", compare("whole.json", how), compare("whole.json", again), random);
-      EXPECT_EQ(slurp(folder_ / "whole.json"), whole);
-      remove_outputs();
-    }
-    EXPECT_GT(killed, 0);
-  }
 }
 
 TEST_F(ComparePrograms, WithoutTimeNothingIsScoredTimedOrAsked) {

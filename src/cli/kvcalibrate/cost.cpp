@@ -9,7 +9,6 @@
 namespace kvs::inline cli {
 namespace {
 
-constexpr std::size_t kMaxContext = std::size_t{1} << 24;
 constexpr std::int64_t kMinCache = 16;  // FreqKV's sinks, and slots to keep and to free for any γ
 
 OptionTable cost_options() {
@@ -24,11 +23,11 @@ OptionTable cost_options() {
       .value("model", "PATH", "GGUF file, or folder with config.json and safetensors")
       .value("lengths", "LIST", "lengths of texts in tokens", "4096,8192,12288,16384,24576,32768")
       .formerly("tokens")
-      .from(1, kMaxContext)
+      .from(1, kMaxTokens)
       .value("cache-size", "N", "slots of FreqKV's cache", "4096")
-      .from(kMinCache, kMaxContext)
+      .from(kMinCache, kMaxTokens)
       .value("lag", "LIST", "tokens of LagKV's partitions", "128,1024")
-      .from(1, kMaxContext)
+      .from(1, kMaxTokens)
       .flag("json", "print the result as JSON on stdout")
       .check([](const Options& options) {
         if (options.has("geometry")) refuse_options(options, {"model"}, "--geometry");
@@ -39,9 +38,9 @@ OptionTable cost_options() {
 }
 
 void run_cost(const Options& options) {
-  const CostPlan plan{.tokens = options.integers("lengths", 1, kMaxContext),
-                      .cache_size = options.count("cache-size", kMinCache, kMaxContext),
-                      .lags = options.integers("lag", 1, kMaxContext)};
+  const CostPlan plan{.tokens = options.integers("lengths", 1, kMaxTokens),
+                      .cache_size = options.count("cache-size", kMinCache, kMaxTokens),
+                      .lags = options.integers("lag", 1, kMaxTokens)};
   const ModelConfig model = options.has("geometry") ? known_geometry(options.text("geometry"))
                                                     : ModelSource::open(options.text("model"))->config();
   const CostResult cost = cost_result(model, plan);

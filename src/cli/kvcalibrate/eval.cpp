@@ -17,7 +17,6 @@
 namespace kvs::inline cli {
 namespace {
 
-constexpr std::int64_t kLongestWindow = 1 << 24;
 constexpr std::size_t kCurveParts = 32;  // of the divergence by position
 
 void check_eval_options(const Options& options) {
@@ -26,7 +25,7 @@ void check_eval_options(const Options& options) {
   if (options.has("method") && options.text("method") == "full" && !options.has("set"))
     refuse_options(options, {"reference"}, "--method full");
   if (options.has("task")) return;
-  const std::int64_t window = options.integer("window", 2, kLongestWindow);
+  const std::int64_t window = options.integer("window", 2, kMaxTokens);
   if (options.has("stride")) (void)options.integer("stride", 1, window - 1);
   (void)options.integer("decode", 0, window);
 }

@@ -12,7 +12,6 @@
 namespace kvs::inline cli {
 namespace {
 
-constexpr std::int64_t kMaxContinuation = 1 << 24;
 constexpr const char* kPromptBosHelp =
     "put the begin-of-sequence token before the prompt; auto: if the model's files ask for it";
 
@@ -28,7 +27,7 @@ OptionTable generate_options() {
       .required()
       .value("max-new-tokens", "N", "tokens to generate", "64")
       .formerly("tokens")
-      .from(1, kMaxContinuation)
+      .from(1, kMaxTokens)
       .value("bos", "auto|on|off", kPromptBosHelp, "auto");
   add_cache_options(table, &kFullMethod);
   add_other_weights(table);

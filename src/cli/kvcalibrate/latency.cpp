@@ -15,11 +15,11 @@
 namespace kvs::inline cli {
 namespace {
 
-constexpr std::int64_t kLongestRun = 1 << 24, kMaxRepeats = 1000;
+constexpr std::int64_t kMaxRepeats = 1000;
 
 LatencyPlan make_plan(const Options& options) {
   LatencyPlan plan;
-  plan.lengths = options.integers("lengths", 1, static_cast<std::size_t>(kLongestRun));
+  plan.lengths = options.integers("lengths", 1, kMaxTokens);
   std::ranges::sort(plan.lengths);
   plan.decode = options.count("decode");
   plan.repeats = options.count("repeats");
@@ -49,9 +49,9 @@ OptionTable latency_options() {
   table.list("cache", "CACHE", "a method with its parameters, quoted as one word; may repeat")
       .list("config", "FILE", "a config of any method; may repeat")
       .value("lengths", "LIST", "tokens of the prefill, at most --window with the decoded tokens", "256,512,992")
-      .from(1, kLongestRun)
+      .from(1, kMaxTokens)
       .value("decode", "N", "tokens to decode after the prefill, one at a time", "16")
-      .from(1, kLongestRun)
+      .from(1, kMaxTokens)
       .value("repeats", "N", "repeats of each measurement, after one warm-up", "5")
       .from(1, kMaxRepeats)
       .value("out", "FILE", "also write the JSON result to FILE, and the figure next to it");

@@ -6,8 +6,6 @@
 namespace kvs::inline cli {
 namespace {
 
-constexpr std::int64_t kMaxWindow = 1 << 24;
-
 OptionTable info_options() {
   OptionTable table(
       "kvspectrum info MODEL [options]",
@@ -15,14 +13,14 @@ OptionTable info_options() {
       {"kvspectrum info SmolLM2.gguf", "kvspectrum info llama/ --window 4096 --json"});
   table.positional("MODEL", "GGUF file (any part of a split one), or folder with config.json and safetensors")
       .value("window", "T", "tokens per document, on which the memory of each command depends", "1024")
-      .from(2, kMaxWindow)
+      .from(2, kMaxTokens)
       .flag("json", "print the report as JSON on stdout");
   return table;
 }
 
 void run_info(const Options& options) {
   const auto source = ModelSource::open(options.text("MODEL"));
-  const ModelInfo info = model_info(*source, options.count("window", 2, kMaxWindow));
+  const ModelInfo info = model_info(*source, options.count("window", 2, kMaxTokens));
   print_result(run_options(options), to_json(info), to_text(info));
 }
 

@@ -32,7 +32,7 @@ OptionTable perturb_options() {
   table.check([](const Options& options) {
     refuse_options(options, {"tokens-file"}, "words to replace");
     if (options.has("compared-tokens"))
-      (void)options.integer("compared-tokens", 4, options.integer("window", 4, 1 << 24));
+      (void)options.integer("compared-tokens", 4, options.integer("window", 4, kMaxTokens));
   });
   return table;
 }

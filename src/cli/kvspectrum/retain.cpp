@@ -37,7 +37,7 @@ OptionTable retain_options() {
   add_other_weights(table);
   add_model_run_options(table, true);
   table.check([](const Options& options) {
-    (void)ablation_setup(options, options.count("window", 2, 1 << 24));
+    (void)ablation_setup(options, options.count("window", 2, kMaxTokens));
     if (options.text("protocol") == "in-place")
       refuse_options(options, {"prefix", "sinks", "recent"}, "--protocol in-place");
     if (options.has("config")) refuse_options(options, kConfigOptions, "--config");

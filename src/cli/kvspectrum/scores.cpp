@@ -15,7 +15,6 @@ namespace kvs::inline cli {
 namespace {
 
 constexpr std::array<std::string_view, 2> kVariants{"lag", "local"};
-constexpr std::int64_t kMaxTokens = 1 << 24;  // score_tokens() checks the sizes against the document
 
 LagkvOptions lagkv_options(const Options& options) {
   LagkvOptions lagkv;

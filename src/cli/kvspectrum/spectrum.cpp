@@ -21,7 +21,7 @@ void check_spectrum_options(const Options& options) {
     refuse_options(options, kTextOptions, "--capture");
     refuse_options(options, {"model", "weights-budget"}, "--capture");
   } else {
-    (void)options.integer("sinks", 0, options.integer("window", 2, 1 << 24) - 1);
+    (void)options.integer("sinks", 0, options.integer("window", 2, kMaxTokens) - 1);
   }
 }
 

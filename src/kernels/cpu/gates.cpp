@@ -61,8 +61,6 @@ void gate_rows(const GateInput& in, T* out, int threads) {
              out + row * count);
 }
 
-float f32_of(float value) { return value; }
-float f32_of(std::uint16_t value) { return bf16_to_f32(value); }
 void store(float value, float& to) { to = value; }
 void store(float value, std::uint16_t& to) { to = f32_to_bf16(value); }
 
