@@ -140,23 +140,28 @@ TEST(AblationOfSmolLM2, DeltasEqualPyTorchs) {
   const Model model(*source, *backend);
   Decoder decoder(model);
   const auto ops = backend->make_spectral_ops();
+  // Layer 0 costs two thirds of the time. The label long has it.
+  const char* cases = std::getenv("KVS_CASES");
+  const bool all = cases != nullptr && std::string_view(cases) == "all";
   for (const std::string space : {"k_pre", "k_post"}) {
     AblationForward runs(decoder, *ops, {false, 512, 0, 0, 0, Transform::kDft, space == "k_pre"});
     runs.begin(tokens);
     const std::size_t chunks[] = {0, 1, 2, 3, 4, 5, 6, 7};
     const auto gains = ablation_gains({Transform::kDft, false, 8, 512}, chunks);
     AblationSums sums{511, {}, {{}}};
-    for (const std::size_t layer : {0, 14, 29}) {
-      const auto nll = runs.variants(layer, {gains, {8, 257}});
+    const std::vector<std::size_t> layers{0, 14, 29};
+    const std::size_t first = all ? 0 : 1;
+    for (std::size_t n = first; n < layers.size(); ++n) {
+      const auto nll = runs.variants(layers[n], {gains, {8, 257}});
       sums.ablated[0].emplace_back(nll.begin(), nll.end());
     }
     sums.base.push_back(runs.base());
     const AblationResult result = ablation_result(sums);
     EXPECT_NEAR(std::exp(result.nll_base) / golden.at("perplexity").get<double>(), 1, 1e-4);
-    for (std::size_t n = 0; n < 3; ++n) {
+    for (std::size_t n = first; n < layers.size(); ++n) {
       for (std::size_t chunk = 0; chunk < 8; ++chunk) {
         const double expected = golden.at("delta").at(space).at(n).at(chunk).get<double>();
-        EXPECT_NEAR(result.delta[n][chunk], expected, 1e-3 * (1 + std::abs(expected)))
+        EXPECT_NEAR(result.delta[n - first][chunk], expected, 1e-3 * (1 + std::abs(expected)))
             << space << ' ' << n << ' ' << chunk;
       }
     }
