@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,13 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     return value.decode() if isinstance(value, bytes) else value
+
+
+def _whole(name: str, value: Any) -> int:
+    """@raises TypeError for anything but a whole number"""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: found {value!r}, expected a whole number")
+    return operator.index(value)
 
 
 def _h5py() -> Any:
@@ -53,7 +61,8 @@ class Capture:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise ValueError(f"{self.path}: found no HDF5 file, expected a capture: {error}") from error
+            problem = "a truncated file" if "truncated" in str(error) else "no HDF5 file"
+            raise ValueError(f"{self.path}: found {problem}, expected a capture") from error
         self.attributes: dict[str, Any] = {name: _plain(value) for name, value in self._file.attrs.items()}
         try:
             self._check()
@@ -112,6 +121,8 @@ class Capture:
         return int(self.attributes["documents"])
 
     def __repr__(self) -> str:
+        if not self._file:
+            return f"Capture({str(self.path)!r}: closed)"
         return (f"Capture({str(self.path)!r}: {self.attributes['model_name']}, {len(self)} documents of "
                 f"{self.tokens_per_document} tokens, {', '.join(self.stored)})")
 
@@ -142,6 +153,8 @@ class Capture:
         return self.attributes["head_dim"]
 
     def _dataset(self, name: str) -> Any:
+        if not self._file:
+            raise ValueError(f"{self.path}: found a closed capture, expected an open one")
         if name not in self._file:
             raise KeyError(f"{self.path}: found no {name}, expected one of {len(self)} documents, of the layers "
                            f"{self.layers} and of the states {', '.join(self.stored)}")
@@ -149,21 +162,23 @@ class Capture:
 
     def tokens(self, document: int = 0) -> NDArray[np.int32]:
         """The ids of a document's tokens: [token]."""
-        return self._dataset(f"doc/{document:05}/tokens")[()]
+        return self._dataset(f"doc/{_whole('document', document):05}/tokens")[()]
 
     def nll(self, document: int = 0) -> NDArray[np.float32]:
         """[token - 1], nats: entry t belongs to token t + 1 given tokens 0 … t."""
-        return self._dataset(f"doc/{document:05}/nll")[()]
+        return self._dataset(f"doc/{_whole('document', document):05}/nll")[()]
 
     def states(self, state: str, layer: int, document: int = 0) -> NDArray[Any]:
         """The states of one layer, in the units of the model's activations.
         @param state  q_pre, k_pre, k_post or v
         @return [query_head or kv_head, token, head_dim]. f32 and f16: a read-only view of the file, which reads only
                 what is used; bf16: a copy in f32
-        @raises KeyError for a state, layer or document that the file does not hold"""
+        @raises KeyError for a state, layer or document that the file does not hold; TypeError for a layer or document
+                that is no whole number; ValueError after close()"""
         import numpy as np
 
-        data = self._dataset(f"doc/{document:05}/layer/{layer:02}/{state}")
+        data = self._dataset(
+            f"doc/{_whole('document', document):05}/layer/{_whole('layer', layer):02}/{state}")
         if _plain(data.attrs.get("dtype")) == "bfloat16":
             return (data[()].astype(np.uint32) << 16).view(np.float32)
         offset = data.id.get_offset()

@@ -21,7 +21,7 @@ from kvspectrum.capture import Capture
 from kvspectrum.comparisons import Comparison, Recommendation
 from kvspectrum.config_file import Config
 from kvspectrum.model_info import ModelInfo
-from kvspectrum.programs import option_words, run_program
+from kvspectrum.programs import option_words, path_word, run_program
 from kvspectrum.results import AnyResult, Evaluation, TaskEvaluation, TraceEvaluation
 from kvspectrum.spectra import Spectra
 
@@ -50,9 +50,9 @@ def info(model: AnyPath, *, window: int | None = None) -> ModelInfo:
     """A model's geometry, the bytes of its cache, and the methods and engines that apply to it: `kvspectrum info`.
     @param model   GGUF file, or folder with config.json and safetensors; no weights are read
     @param window  tokens of a document, on which the memory of each command depends"""
-    words = ["info", os.fspath(model), *option_words({"window": window})]
+    words = ["info", path_word(model), *option_words({"window": window})]
     document = json.loads(run_program("kvspectrum", [*words, "--json"], progress=True))
-    return ModelInfo.of(document, run_program("kvspectrum", words, progress=True), str(model))
+    return ModelInfo.of(document, run_program("kvspectrum", words, progress=True), os.fsdecode(model))
 
 
 def recommend(model: AnyPath, *, engine: str, context: int, text: Option = None, budget: str | None = None,
@@ -120,12 +120,14 @@ def evaluate(model: AnyPath, text: Option = None, *, method: str | None = None,
     @param trace     score texts of this many tokens that the model generates: the result is a TraceEvaluation
     @param out       the JSON file, for `resume`
     @param options   `save_config="lagkv.json"` writes the method as a config"""
+    if settings is not None and not isinstance(settings, dict):
+        raise TypeError(f"settings: found {settings!r}, expected a dict such as {{'ratio': 0.5}}")
     words = [f"{name}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"
              for name, value in (settings or {}).items()]
     kind: type[Evaluation | TaskEvaluation | TraceEvaluation] = (
         TaskEvaluation if task is not None else TraceEvaluation if trace is not None else Evaluation)
     return _run(kind, ("kvcalibrate", "eval"), {
-        "model": model, "text": text, "method": method, "set": words, "config": config, "task": task, "trace": trace,
+        "model": model, "text": text, "method": method, "set": words or None, "config": config, "task": task, "trace": trace,
         **options}, ("out", out), "", progress)
 
 

@@ -10,8 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing is not imported at run time: a console script starts in a few milliseconds
     from collections.abc import Callable, Sequence
     from os import PathLike
+    from typing import Any
 
-    Option = str | int | float | bool | PathLike[str] | Sequence[str | int | float | PathLike[str]] | None
+    Option = str | bytes | int | float | bool | PathLike[str] | Sequence[str | int | float | PathLike[str]] | None
     Listener = Callable[[str], None]
 
 
@@ -42,19 +43,39 @@ def program_path(program: str) -> str:
 _REPEATED = frozenset({"calibration_text", "config", "set", "text", "tokens_file"})
 
 
+def path_word(path: str | bytes | PathLike[str]) -> str:
+    """A path as a word of a command. A relative path that begins with "-" is no option."""
+    word = os.fsdecode(path)
+    return os.path.join(".", word) if word.startswith("-") else word
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    """@raises ValueError for an empty list"""
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return [os.fsdecode(value)]
+    if not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:  # a number, also NumPy's
+        return [str(value)]
+    texts = [os.fsdecode(one) if isinstance(one, (bytes, os.PathLike)) else str(one) for one in value]
+    if not texts:
+        raise ValueError(f"{name}: found an empty list, expected at least one value, or None")
+    return texts
+
+
 def option_words(options: dict[str, Option]) -> list[str]:
     """The words of options by their Python names: `max_kl=0.01` is `--max-kl 0.01`, True is an option without a value,
-    None and False are no option, a list is repeated (`text`, `config`) or one word with commas (`methods`)."""
+    None and False are no option, a list is repeated (`text`, `config`) or one word with commas (`methods`).
+    @raises ValueError for an empty list; TypeError for `help`"""
     words: list[str] = []
     for name, value in options.items():
+        if name in ("help", "version"):
+            raise TypeError(f"{name}: prints a text instead of a result; run the program in a shell")
         if value is None or value is False:
             continue
         option = "--" + name.replace("_", "-")
         if value is True:
             words.append(option)
             continue
-        values = [value] if isinstance(value, (str, int, float, os.PathLike)) else list(value)
-        texts = [os.fspath(one) if isinstance(one, os.PathLike) else str(one) for one in values]
+        texts = _texts(name, value)
         for text in texts if name in _REPEATED else [",".join(texts)]:
             words += [option, text]
     return words
