@@ -32,9 +32,6 @@ class LoadedKvtc final : public LoadedConfig {
     const auto caches = std::make_shared<KvtcCaches>(backend, model, config_.pools, config_.tokens);
     return [caches] { return caches->make(); };
   }
-  std::string package_obstacle() const override {
-    return "found kvtc, expected another method: the package has no KVTC coder";
-  }
   std::size_t shared_bytes() const noexcept override { return kvs::shared_bytes(config_.pools); }
 
  private:

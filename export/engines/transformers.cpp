@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <sstream>
+#include <string>
+#include <string_view>
 
 #include "export/engines/engines.h"
 
@@ -52,7 +55,17 @@ constexpr std::array<std::string_view, 9> kPackageTypes{
     "q8_0",   "q5_0", "q4_0", "q8_0/q4_0", "fp8", "int8_per_token_head", "int4_per_token_head", "turboquant_4bit_nc",
     "quarot4"};
 
+/// Returns true if the Python package has a layer for a method.
+bool package_has(std::string_view method) {
+  std::istringstream names(KVS_PACKAGE_METHODS);
+  for (std::string name; names >> name;)
+    if (name == method) return true;
+  return false;
+}
+
 std::string obstacle_of_package(const EngineCache& cache) {
+  if (!package_has(cache.method.name))
+    return "found " + std::string(cache.method.name) + ", expected a method of the package kvspectrum";
   return cache.package_obstacle.empty() ? obstacle_of_model(cache.model) : cache.package_obstacle;
 }
 

@@ -211,6 +211,11 @@ TEST(Engines, OtherMethodsRunInThePackageAlone) {
   EXPECT_EQ(obstacle_in("transformers-kvspectrum", cache_of(model, settings, kStreamingMethod)), "");
 }
 
+TEST(Engines, ThePackageRunsTheMethodsThatItHasFilesFor) {
+  EXPECT_EQ(obstacle_in("transformers-kvspectrum", cache_of(model_of(3), Json::object(), kKvtcMethod)),
+            "found kvtc, expected a method of the package kvspectrum");
+}
+
 TEST(Engines, ThePackageRunsTheModelsThatItTakes) {
   const auto obstacle = [](const auto& change) {
     ModelConfig model = model_of(2);

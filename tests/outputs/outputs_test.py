@@ -100,7 +100,7 @@ class Runs(unittest.TestCase):
         schema = json.loads(subprocess.run([BIN / "kvcalibrate", "validate", "--schema"], capture_output=True, check=True).stdout)
         tasks = listed(help_of("kvcalibrate", "eval"), "Tasks:")
         for name in schema["properties"]["method"]["enum"] + tasks:
-            self.assertIn(name, words)
+            self.assertTrue(name in words, f"found no run of {name}, expected one in commands.py (methods: METHODS)")
         for name in listed(help_of("kvcalibrate", "export"), "Formats of"):
             self.assertIn(name, words)
 
