@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "calibrate/common/whitening.h"
 #include "core/error.h"
@@ -86,26 +87,37 @@ std::vector<Block> blocks_of(const TransformHeads& heads, TransformRows rows, st
   return blocks;
 }
 
-/// Appends Λ and Uᵀ, [coefficient, value], of a block of U Λ Uᵀ.
-void decompose(CalibrationOps& ops, const std::vector<double>& weighed, std::size_t values, const Block& block,
-               std::vector<double>& variances, std::vector<double>& vectors) {
+/// Appends Λ and Uᵀ, [coefficient, value], of a block of U Λ Uᵀ. Overwrites `weighed` if the block is all of it.
+void decompose(CalibrationOps& ops, std::vector<double>& weighed, std::size_t values, const Block& block,
+               const WantedVectors& wanted, std::vector<double>& variances, std::vector<double>& vectors) {
   const auto [first, size] = block;
+  const auto found = [&](std::span<double> matrix) {
+    const auto all = [size](std::span<const double>) { return size; };
+    return ops.eigenvectors(MatrixView(matrix, {size, size}), wanted ? wanted : all);
+  };
+  if (size == values) {
+    Eigenvectors eigen = found(weighed);
+    eigen.values.resize(eigen.vectors.size() / values);
+    variances = std::move(eigen.values);
+    vectors = std::move(eigen.vectors);
+    return;
+  }
   std::vector<double> part(size * size);
   for (std::size_t row = 0; row < size; ++row)
     std::copy_n(&weighed[(first + row) * values + first], size, &part[row * size]);
-  const SingularValues found =
-      size == 1 ? SingularValues{part, {1}, {1}} : ops.svd(TensorView<const double, 2>(part, {size, size}), size);
-  variances.insert(variances.end(), found.singular.begin(), found.singular.end());
+  const Eigenvectors eigen = size == 1 ? Eigenvectors{part, {1}} : found(part);
+  variances.insert(variances.end(), eigen.values.begin(), eigen.values.end());
   vectors.resize(vectors.size() + size * values);
   double* const rows = vectors.data() + vectors.size() - size * values;
-  for (std::size_t row = 0; row < size; ++row) std::copy_n(&found.right[row * size], size, rows + row * values + first);
+  for (std::size_t row = 0; row < size; ++row)
+    std::copy_n(&eigen.vectors[row * size], size, rows + row * values + first);
 }
 
 }  // namespace
 
 TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& moments, const LayerGroup& layers,
                                std::span<const TransformScales> scales, TransformRows rows,
-                               const TokenPrediction* prediction) {
+                               const TokenPrediction* prediction, const WantedVectors& wanted) {
   const TransformHeads& heads = moments.geometry().heads[layers.first];
   const std::size_t values = moments.geometry().values(layers), of_layer = heads.values(), head_dim = heads.head_dim;
   TransformBasis basis;
@@ -131,16 +143,17 @@ TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& mome
   multiply_blocks(ops, weighed, values, factors, head_dim, Triangular::kMultiply);
   std::vector<double> vectors;
   for (const Block& block : blocks_of(heads, rows, values))
-    decompose(ops, weighed, values, block, basis.variances, vectors);
+    decompose(ops, weighed, values, block, wanted, basis.variances, vectors);
   const double most = *std::ranges::max_element(basis.variances);
   if (!(most > 0))
     throw Error(ErrorCode::kData, "layer " + std::to_string(moments.geometry().layers[layers.first]),
                 "found keys and values that never change, expected some that do");
+  const std::size_t coefficients = basis.variances.size();
   basis.synthesis = vectors;
   multiply_blocks(ops, basis.synthesis, values, factors, head_dim, Triangular::kSolve);
-  basis.analysis.resize(values * values);  // Uᵀ Lᵀ
+  basis.analysis.resize(coefficients * values);  // Uᵀ Lᵀ
   for (double& variance : basis.variances) variance = std::max(variance, kMinVariance * most);
-  for (std::size_t row = 0; row < values; ++row)
+  for (std::size_t row = 0; row < coefficients; ++row)
     for (std::size_t i = 0; i < values; ++i) {
       const double* const lower = &factors[i * head_dim];  // row i of its head's L
       const std::size_t first = i / head_dim * head_dim;
@@ -148,7 +161,7 @@ TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& mome
       for (std::size_t j = 0; j <= i % head_dim; ++j) product += lower[j] * vectors[row * values + first + j];
       basis.analysis[row * values + i] = product;
     }
-  for (std::size_t row = 0; row < values; ++row) {
+  for (std::size_t row = 0; row < coefficients; ++row) {
     const double* const vector = &vectors[row * values];
     double keys = 0;
     for (std::size_t first = 0; first < values; first += of_layer)

@@ -14,7 +14,8 @@ namespace kvs::inline calibrate {
 
 /// The Karhunen–Loève transform of the rows of a layer, or of a group of layers, in the metric of their errors' costs.
 /// With covariance Σ and cost C = L Lᵀ, the coefficients are Λ^(−½) Uᵀ Lᵀ (x − mean), where Lᵀ Σ L = U Λ Uᵀ. They are
-/// uncorrelated with unit variance, and a squared error ε² of coefficient n costs variances[n] · ε².
+/// uncorrelated with unit variance, and a squared error ε² of coefficient n costs variances[n] · ε². Trailing
+/// coefficients may be left out.
 struct TransformBasis {
   std::vector<double> mean;        // [value]
   std::vector<double> map = {};    // [value, embedding channel], or empty: x is predicted as mean + map · e
@@ -35,9 +36,10 @@ struct TransformScales {
 /// head's costs. Coefficients without variance get one far below the others.
 /// @param scales  [layer of `layers`]
 /// @param prediction  of all layers, or null; the basis is that of what it leaves
+/// @param wanted  the number of coefficients by their variances; only with TransformRows::kLayer. Null: all.
 /// @throws Error kData naming the first layer if nothing in them varies
 TransformBasis transform_basis(CalibrationOps& ops, const TransformMoments& moments, const LayerGroup& layers,
                                std::span<const TransformScales> scales, TransformRows rows,
-                               const TokenPrediction* prediction = nullptr);
+                               const TokenPrediction* prediction = nullptr, const WantedVectors& wanted = nullptr);
 
 }  // namespace kvs::inline calibrate

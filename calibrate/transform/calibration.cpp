@@ -105,7 +105,7 @@ class Coding {
     const std::vector<float> rows = moments_.samples(coder.groups[n]);
     const std::size_t values = basis.mean.size(), count = rows.size() / values;
     const Eigen::Map<const FloatRows> x(rows.data(), index(count), index(values));
-    const Eigen::Map<const Rows> analysis(basis.analysis.data(), index(values), index(values));
+    const Eigen::Map<const Rows> analysis(basis.analysis.data(), index(basis.variances.size()), index(values));
     const Eigen::Map<const Eigen::RowVectorXd> mean(basis.mean.data(), index(values));
     Rows residual = x.cast<double>().rowwise() - mean;
     if (!basis.map.empty()) {
@@ -247,15 +247,24 @@ std::vector<TransformLayer> stored_layers(const TransformGeometry& geometry, con
   return layers;
 }
 
+/// @param value_bytes  bytes of the codes for each value: in the storage form a basis has the coefficients that can be
+/// coded with them
 std::vector<TransformBasis> bases_of(CalibrationOps& ops, const TransformMoments& moments, const TransformPlan& plan,
                                      const std::vector<LayerGroup>& groups, std::span<const TransformScales> scales,
-                                     const TokenPrediction* prediction, const TransformProgress& progress) {
+                                     const TokenPrediction* prediction, double value_bytes,
+                                     const TransformProgress& progress) {
   std::vector<TransformBasis> bases;
   for (const LayerGroup& group : groups) {
     progress("bases", bases.size(), groups.size());
     check_interrupt();
+    WantedVectors wanted;
+    if (plan.form == TransformForm::kStorage)
+      wanted = [&](std::span<const double> variances) {
+        const std::size_t most = most_coded(variances, value_bytes * static_cast<double>(variances.size()));
+        return plan.coefficients > 0 ? std::min(most, plan.coefficients) : most;
+      };
     bases.push_back(
-        transform_basis(ops, moments, group, scales.subspan(group.first, group.count), plan.rows, prediction));
+        transform_basis(ops, moments, group, scales.subspan(group.first, group.count), plan.rows, prediction, wanted));
   }
   return bases;
 }
@@ -380,7 +389,9 @@ std::vector<TransformScales> measured_scales(Decoder& decoder, const TransformMo
   std::vector<TransformScales> scales(layers);
   Coder coder{.groups = single_layers(layers), .bases = {}, .bits = {}, .thresholds = {}};
   const auto ops = make_calibration_ops(decoder.model().backend());
-  coder.bases = bases_of(*ops, moments, plan, coder.groups, scales, nullptr, progress);
+  TransformPlan coded_alone = plan;
+  coded_alone.form = TransformForm::kRandomAccess;
+  coder.bases = bases_of(*ops, moments, coded_alone, coder.groups, scales, nullptr, 0, progress);
   const Coding coding(moments, plan, coder.groups, progress);
   const std::vector<std::size_t> one_token{1};
   for (std::size_t n = 0; n < layers; ++n)
@@ -433,7 +444,11 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   const auto ops = make_calibration_ops(backend);
   std::optional<TokenPrediction> prediction;
   if (geometry.inputs > 0) prediction = token_prediction(moments);
-  coder.bases = bases_of(*ops, moments, plan, coder.groups, scales, prediction ? &*prediction : nullptr, progress);
+  double values = 0;  // that a document codes
+  for (std::size_t n = 0; n < coded.size(); ++n)
+    values += static_cast<double>(coded[n] * geometry.values(geometry.groups[n]));
+  coder.bases = bases_of(*ops, moments, plan, coder.groups, scales, prediction ? &*prediction : nullptr,
+                         static_cast<double>(bytes) / values, progress);
   const Coding coding(moments, plan, coder.groups, progress);
   TransformCalibration result;
   TransformConfig& config = result.config;

@@ -24,6 +24,7 @@ struct TransformPlan {
   double outliers = 0;  // share of a layer's tokens kept in full; 0 with TransformRows::kHead and in the storage form
   TransformRows rows = TransformRows::kLayer;
   TransformForm form = TransformForm::kRandomAccess;
+  std::size_t coefficients = 0;  // storage form: the most of a row that are coded; 0: all that pay
   /// [layer] costs of errors relative to the first-order estimate; empty: measured by coding one layer at a time.
   std::vector<TransformScales> scales = {};
   /// Measured costs of coding the keys and the values of the first layers alone, from an interrupted run.

@@ -83,7 +83,7 @@ std::shared_ptr<const EntropyModel> read_entropy(const TensorArchive& archive, c
   const std::vector<float> expected = tensor(kExpected, {kScaleClasses}, kMostExpected);
   std::vector<float> values = checked(
       read(std::string(kValues), {kScaleClasses, kQuantisers, kLevels}),
-      [](float value) { return value >= 0 && value <= 2 * kLevels; }, "magnitudes of levels in steps",
+      [](float value) { return value >= 0 && value <= kMostValue; }, "magnitudes of levels in steps",
       file.string() + ": tensor " + std::string(kValues));
   return std::make_shared<const EntropyModel>(
       EntropyModel{{frequencies.begin(), frequencies.end()}, {expected.begin(), expected.end()}, std::move(values)});

@@ -186,7 +186,8 @@ EntropyModel LevelCounts::model(const EntropyModel& previous) const {
       }
     }
   for (std::size_t at = 0; at < weights.size(); ++at)
-    if (at % kLevels > 0 && weights[at] > kFew) model.values[at] = static_cast<float>(sums[at] / weights[at]);
+    if (at % kLevels > 0 && weights[at] > kFew)
+      model.values[at] = std::clamp(static_cast<float>(sums[at] / weights[at]), 0.0F, kMostValue);
   set_expected(weights, model);
   return model;
 }

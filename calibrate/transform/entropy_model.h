@@ -17,6 +17,7 @@ namespace kvs::inline calibrate {
 inline constexpr std::size_t kTrellisStates = 8, kQuantisers = 2;
 /// Magnitudes of a quantiser that have a probability; the last one also stands for all greater ones.
 inline constexpr std::size_t kLevels = 16;
+inline constexpr float kMostValue = 2 * kLevels;  // of EntropyModel::values
 /// What a probability depends on: the coefficient's deviation (quarter octaves from 2^-2.5 steps), the size of the
 /// token's previous coefficients relative to what is expected, and the magnitude of the same coefficient in the two
 /// tokens before it in the block.

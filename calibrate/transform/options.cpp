@@ -75,6 +75,15 @@ double outliers_of(const Options& options) {
   return options.real("outliers", 0, rows == TransformRows::kHead ? 0 : kMaxOutliers);
 }
 
+/// Returns --coefficients. @throws Error kUsage without the storage form
+std::size_t coefficients_of(const Options& options) {
+  if (!options.has("coefficients")) return 0;
+  if (form_of(options) != TransformForm::kStorage)
+    throw Error(ErrorCode::kUsage, "--coefficients",
+                "needs --form storage: the bits of random access are the budget's");
+  return options.count("coefficients", 1, kMaxTokens);
+}
+
 std::size_t sinks_of(const Options& options, std::size_t tokens) { return options.count("sinks", 0, tokens - 1); }
 
 /// Returns the costs of --reuse-sensitivities; empty: they are measured.
@@ -128,6 +137,10 @@ void add_transform_options(OptionTable& table) {
              "random-access: every token decodes alone; storage: blocks of --recent tokens, entropy-coded: smaller at "
              "the same quality, in bytes that depend on the text; the budget is for the calibration's text",
              "random-access")
+      .value("coefficients", "N",
+             "with --form storage: the most coefficients of a row that are coded, which bounds the tensors' bytes "
+             "(default: all that pay)")
+      .from(1)
       .value("outliers", "x",
              "maximum share of the other tokens that are not coded: those with the largest errors (default: 0.005; "
              "with --rows head or --form storage: none)")
@@ -144,6 +157,7 @@ void check_transform_options(const Options& options) {
   (void)sinks_of(options, window);
   (void)recent_tokens(options, std::min(window, document_length(options, window)));
   (void)outliers_of(options);
+  (void)coefficients_of(options);
 }
 
 TransformGeometry planned_geometry(const Options& options, const ModelConfig& model, std::size_t tokens,
@@ -173,6 +187,7 @@ TransformPlan transform_plan(const Options& options, const ModelSource& model, c
                      .outliers = outliers_of(options),
                      .rows = rows_of(options),
                      .form = form_of(options),
+                     .coefficients = coefficients_of(options),
                      .scales = scales_of(options, model)};
   if (const std::size_t least = min_transform_bytes(model.config(), geometry, plan); plan.bytes < least)
     throw Error(ErrorCode::kUsage, "--budget",

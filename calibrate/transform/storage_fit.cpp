@@ -124,6 +124,15 @@ std::vector<std::uint8_t> coded_scales(std::span<const double> variances, double
   return scales;
 }
 
+std::size_t most_coded(std::span<const double> variances, double bytes) {
+  if (!(variances.front() > 0)) return 1;
+  constexpr double kRoom = 4;
+  StorageSamples of_token;
+  for (const double variance : variances) of_token.variances.push_back(std::max(variance, 0.0));
+  const double step = first_step({&of_token, 1}, bytes) / kRoom;
+  return std::max<std::size_t>(1, coded_scales(of_token.variances, step).size());
+}
+
 StorageFit fit_storage(std::span<const StorageSamples> groups, double bytes, const StorageProgress& progress) {
   EntropyModel model = laplacian_model();
   double x = std::log(first_step(groups, bytes)), slope = -1, last_x = 0, last_y = 0;

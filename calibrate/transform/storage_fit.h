@@ -36,6 +36,11 @@ using StorageProgress = std::function<void(std::size_t done, std::size_t total)>
 /// O(rounds · rows · coefficients).
 StorageFit fit_storage(std::span<const StorageSamples> groups, double bytes, const StorageProgress& progress);
 
+/// Returns a number of leading coefficients that includes all that are coded when they take `bytes` of a token. It is
+/// an estimate for Gaussian coefficients that leaves room for four times this precision.
+/// @param variances  descending
+std::size_t most_coded(std::span<const double> variances, double bytes);
+
 /// Returns the scale classes of the coefficients that are coded with a step: the first ones.
 std::vector<std::uint8_t> coded_scales(std::span<const double> variances, double step);
 

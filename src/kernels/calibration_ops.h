@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -16,6 +18,15 @@ struct SingularValues {
   std::vector<double> left;      // [m, rank], row-major, orthonormal columns
   std::vector<double> right;     // [rank, n], row-major, orthonormal rows
 };
+
+/// Leading eigenvectors of a symmetric matrix.
+struct Eigenvectors {
+  std::vector<double> values;   // all n, descending
+  std::vector<double> vectors;  // [rank, n], row-major, orthonormal rows, in the order of the values
+};
+
+/// Returns the number of leading eigenvectors that are wanted. Called once with all eigenvalues, descending.
+using WantedVectors = std::function<std::size_t(std::span<const double> values)>;
 
 enum class Triangular { kMultiply, kSolve };
 
@@ -45,6 +56,10 @@ class CalibrationOps {
   /// uses divide and conquer on M. Above, it uses the eigenvectors of the smaller Gram matrix, with a relative error in
   /// σ_i of about 1e-16 (σ_1/σ_i)².  @throws Error kData if it does not converge.
   virtual SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank) = 0;
+
+  /// Returns the leading eigenvectors of a symmetric matrix [n, n], which is overwritten. O(n³) and O(rank · n²) for
+  /// the vectors.  @throws Error kData if it does not converge.
+  virtual Eigenvectors eigenvectors(TensorView<double, 2> matrix, const WantedVectors& wanted) = 0;
 
   /// Overwrites a symmetric positive definite matrix A [n, n] with its Cholesky factor L, A = L Lᵀ, and zeros in the
   /// upper triangle. n may be 0.  @throws Error kData if A is not positive definite.

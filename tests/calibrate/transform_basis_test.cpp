@@ -117,6 +117,27 @@ TEST_F(TransformBasisTest, CoefficientsHaveUnitVarianceAndComeBack) {
   EXPECT_TRUE(std::ranges::is_sorted(basis.variances, std::greater()));
 }
 
+TEST_F(TransformBasisTest, OfFewerCoefficientsHasTheFirstOnes) {
+  const TransformMoments sums = moments();
+  const TransformScales scales;
+  const TransformBasis all = basis_of(sums),
+                       some = transform_basis(*ops_, sums, {0, 1}, {&scales, 1}, TransformRows::kLayer, nullptr,
+                                              [&](auto variances) {
+                                                EXPECT_EQ(variances.size(), all.mean.size());
+                                                return 5;
+                                              });
+  const auto first = [](const Values& values, std::size_t count) {
+    return Values(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  EXPECT_EQ(some.variances, first(all.variances, 5));
+  EXPECT_EQ(some.key_shares.size(), 5U);
+  ASSERT_EQ(some.analysis.size(), 5 * all.mean.size());
+  for (std::size_t n = 0; n < some.analysis.size(); ++n) {
+    EXPECT_NEAR(some.analysis[n], all.analysis[n], 1e-9 * std::abs(all.analysis[n]) + 1e-9);
+    EXPECT_NEAR(some.synthesis[n], all.synthesis[n], 1e-9 * std::abs(all.synthesis[n]) + 1e-9);
+  }
+}
+
 TEST_F(TransformBasisTest, AChannelThatNeverChangesGetsNoVariance) {
   constant_ = StateKind::kKPre;
   const TransformBasis basis = basis_of(moments());

@@ -161,6 +161,13 @@ TEST(StorageLevels, RefuseOtherStreams) {
   }
 }
 
+TEST(StorageModel, HasValuesThatAConfigCanHold) {
+  LevelCounts counts;
+  const auto last = static_cast<std::int32_t>(2 * (kLevels - 1));
+  for (int n = 0; n < 100; ++n) counts.add(0, 0, 0, last, 35);  // a path of the trellis may miss by more than a step
+  EXPECT_EQ(counts.model(laplacian_model()).value(0, last), kMostValue);
+}
+
 TEST(StorageModel, HasProbabilitiesOfOneSum) {
   LevelCounts counts;
   counts.add(5, 0, 1, 3, 2.9F);
@@ -207,7 +214,10 @@ TEST_F(StorageFits, MeetTheBytesWithTheStepOfGaussianCoefficients) {
     for (const double variance : samples[0].variances) bits += std::max(0.0, 0.5 * std::log2(variance / theta));
     EXPECT_LT(bits / 8, of_token / 2 * 1.05);
     EXPECT_GT(bits / 8, of_token / 2 * 0.75);
+    const std::size_t most = most_coded(samples[0].variances, of_token / 2);
+    EXPECT_GE(most, coded_scales(samples[0].variances, fit.step).size());
   }
+  EXPECT_LT(most_coded(samples[0].variances, 2), most_coded(samples[0].variances, 10));
   EXPECT_GT(rounds, 4U);
 }
 
@@ -215,6 +225,7 @@ TEST_F(StorageFits, KeepTheFirstCoefficients) {
   const std::vector<std::uint8_t> scales = coded_scales(std::vector<double>{1, 0.25, 0.0313, 0.0312, 1e-9}, 1);
   EXPECT_EQ(scales, (std::vector<std::uint8_t>{10, 6, 0}));
   EXPECT_TRUE(coded_scales(std::vector<double>{1e-9}, 1).empty());
+  EXPECT_EQ(most_coded(std::vector<double>{0, -1e-9}, 8), 1U);
 }
 
 }  // namespace

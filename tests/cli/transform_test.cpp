@@ -124,8 +124,15 @@ TEST_F(TransformProgram, StoresBlocksWithFewerBytesAtTheSameLoss) {
   const double bytes = report.at("bytes_per_token").get<double>() * budget.at("window").get<double>();
   EXPECT_NEAR(bytes, budget.at("bytes").get<double>(), 0.1 * budget.at("bytes").get<double>());
   EXPECT_LT(report.at("kl").get<double>(), kl);
-  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
-           {"--form", "storage", "--rows", "head"}, {"--outliers", "0.1", "--form", "storage"}}) {
+  const Outcome few = transform("few.json", {"--budget", "40%", "--form", "storage", "--coefficients", "10"});
+  ASSERT_EQ(few.status, 0) << few.err;
+  expect_valid("few.json");
+  const auto shared = [&](const std::string& name) { return config(name).at("quality").at("shared_bytes"); };
+  EXPECT_LT(shared("few.json"), shared("s.json"));
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"--form", "storage", "--rows", "head"},
+                                             {"--outliers", "0.1", "--form", "storage"},
+                                             {"--coefficients", "10"}}) {
     std::vector<std::string> options{"--budget", "40%"};
     options.insert(options.end(), wrong.begin(), wrong.end());
     const Outcome refused = transform("x.json", options);

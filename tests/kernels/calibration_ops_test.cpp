@@ -142,6 +142,36 @@ TEST_F(CalibrationOpsTest, SvdOfARankDeficientMatrixIsFinite) {
   EXPECT_LT(residual(View(m, {1100, 1030}), svd), 1e-10);
 }
 
+TEST_F(CalibrationOpsTest, EigenvectorsOfAKnownMatrix) {
+  std::vector<double> matrix{2, 1, 1, 2}, seen;  // 3 of (1, 1), 1 of (1, −1)
+  const Eigenvectors found = ops_->eigenvectors({matrix, {2, 2}}, [&](std::span<const double> values) {
+    seen.assign(values.begin(), values.end());
+    return 1;
+  });
+  EXPECT_NEAR(found.values[0], 3, 1e-14);
+  EXPECT_NEAR(found.values[1], 1, 1e-14);
+  EXPECT_EQ(seen, found.values);
+  ASSERT_EQ(found.vectors.size(), 2U);
+  EXPECT_NEAR(found.vectors[0] * found.vectors[1], 0.5, 1e-14);
+}
+
+TEST_F(CalibrationOpsTest, EigenvectorsSolveTheirEquation) {
+  constexpr std::size_t kSize = 60, kRank = 7;
+  std::vector<double> matrix = random_matrix(kSize, kSize, 4);
+  for (std::size_t row = 0; row < kSize; ++row)
+    for (std::size_t column = 0; column < row; ++column) matrix[row * kSize + column] = matrix[column * kSize + row];
+  const std::vector<double> symmetric = matrix;
+  const Eigenvectors found = ops_->eigenvectors({matrix, {kSize, kSize}}, [](auto) { return kRank; });
+  EXPECT_TRUE(std::ranges::is_sorted(found.values, std::greater<>()));
+  EXPECT_LT(orthonormality(found.vectors, kRank, false), 1e-13);
+  for (std::size_t n = 0; n < kRank; ++n)
+    for (std::size_t row = 0; row < kSize; ++row) {
+      double product = 0;
+      for (std::size_t i = 0; i < kSize; ++i) product += symmetric[row * kSize + i] * found.vectors[n * kSize + i];
+      EXPECT_NEAR(product, found.values[n] * found.vectors[n * kSize + row], 1e-12) << n << ", " << row;
+    }
+}
+
 TEST_F(CalibrationOpsTest, SvdRefusesWeightsThatAreNotFinite) {
   std::vector<double> m{1, 2, 3, std::numeric_limits<double>::quiet_NaN()};
   try {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spectra, decompositions and sums over tokens on both devices; all in double, so that tolerances are small.
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
 
 #include "kernels/calibration_ops.h"
 #include "kernels/spectral_ops.h"
@@ -101,6 +104,26 @@ TEST_F(BothDevices, SingularTripletsOfTallAndWideMatrices) {
     const auto values_only = make_calibration_ops(*cuda_)->svd(view, 0);
     EXPECT_TRUE(values_only.left.empty() && values_only.right.empty());
     EXPECT_NEAR(values_only.singular[0], cpu.singular[0], 1e-12 * cpu.singular[0]);
+  }
+}
+
+TEST_F(BothDevices, EigenvectorsOfSymmetricMatrices) {
+  for (const std::size_t n : {1, 9, 130}) {
+    std::vector<double> matrix = random_doubles(n * n, 1);
+    for (std::size_t row = 0; row < n; ++row)
+      for (std::size_t column = 0; column < row; ++column) matrix[row * n + column] = matrix[column * n + row];
+    const std::size_t rank = std::min<std::size_t>(n, 5);
+    const auto [cpu, cuda] = both([&](Backend& backend) {
+      std::vector<double> copy = matrix;
+      return make_calibration_ops(backend)->eigenvectors({copy, {n, n}}, [&](auto) { return rank; });
+    });
+    SCOPED_TRACE(testing::Message() << n);
+    expect_close(cuda.values, cpu.values, 1e-13 * static_cast<double>(n));
+    for (std::size_t vector = 0; vector < rank; ++vector) {  // equal but for the sign
+      const double* const a = &cpu.vectors[vector * n];
+      const double* const b = &cuda.vectors[vector * n];
+      EXPECT_NEAR(std::abs(std::inner_product(a, a + n, b, 0.0)), 1, 1e-11) << vector;
+    }
   }
 }
 

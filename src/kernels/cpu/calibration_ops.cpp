@@ -26,6 +26,9 @@ class CpuCalibrationOps final : public CalibrationOps {
   explicit CpuCalibrationOps(DType compute_type) : compute_type_(compute_type) {}
 
   SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank) override { return cpu::svd(matrix, rank); }
+  Eigenvectors eigenvectors(TensorView<double, 2> matrix, const WantedVectors& wanted) override {
+    return cpu::eigenvectors(matrix, wanted);
+  }
   void cholesky(TensorView<double, 2> matrix) override { cpu::cholesky(matrix); }
   void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, Triangular how) override {
     cpu::multiply_lower(x, lower, how);

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/lapack.h"
@@ -10,36 +12,6 @@
 
 namespace kvs::cpu {
 namespace {
-
-/// Eigenvalues of a symmetric matrix, ascending, and the eigenvectors of the `rank` largest.
-struct Eigen {
-  std::vector<double> values;
-  std::vector<double> vectors;  // [rank, n] row-major, one vector per row, ascending
-};
-
-/// Householder tridiagonalisation, divide and conquer, and the back transformation of the wanted vectors only (dsyevd
-/// computes all vectors). `lower` is column-major; its lower triangle is overwritten.
-Eigen leading_eigenvectors(std::vector<double> lower, std::size_t n, std::size_t rank) {
-  const int size = to_int(n), wanted = to_int(rank);
-  Eigen result{std::vector<double>(n), {}};
-  std::vector<double> off_diagonal(n), tau(n);
-  check_lapack(lapack().dsytrd(LAPACK_COL_MAJOR, 'L', size, lower.data(), size, result.values.data(),
-                               off_diagonal.data(), tau.data()),
-               "dsytrd");
-  if (rank == 0) {
-    check_lapack(lapack().dsterf(size, result.values.data(), off_diagonal.data()), "dsterf");
-    return result;
-  }
-  std::vector<double> all(n * n);
-  check_lapack(
-      lapack().dstedc(LAPACK_COL_MAJOR, 'I', size, result.values.data(), off_diagonal.data(), all.data(), size),
-      "dstedc");
-  result.vectors.assign(all.end() - static_cast<std::ptrdiff_t>(rank * n), all.end());
-  check_lapack(lapack().dormtr(LAPACK_COL_MAJOR, 'L', 'L', 'N', size, wanted, lower.data(), size, tau.data(),
-                               result.vectors.data(), size),
-               "dormtr");
-  return result;
-}
 
 /// Returns M Mᵀ if M has no more rows than columns, else Mᵀ M: the lower triangle in column-major order.
 std::vector<double> smaller_gram(TensorView<const double, 2> matrix) {
@@ -64,10 +36,13 @@ void scale(std::vector<double>& x, const std::vector<double>& factor, bool by_co
 
 SingularValues gram_svd(TensorView<const double, 2> matrix, std::size_t rank) {
   const std::size_t rows = matrix.extent(0), columns = matrix.extent(1), n = std::min(rows, columns);
-  Eigen eigen = leading_eigenvectors(smaller_gram(matrix), n, rank);
+  std::vector<double> gram = smaller_gram(matrix);
+  WantedVectors wanted;
+  if (rank > 0) wanted = [&](std::span<const double>) { return rank; };
+  Eigenvectors eigen = leading_eigenvectors(gram, n, wanted);
   SingularValues result;
   result.singular.resize(n);
-  std::ranges::transform(eigen.values.rbegin(), eigen.values.rend(), result.singular.begin(),
+  std::ranges::transform(eigen.values, result.singular.begin(),
                          [](double value) { return std::sqrt(std::max(value, 0.0)); });
   if (rank == 0) return result;
   // Below `floor`, the Gram matrix holds no information on σ: the triplet adds nothing and its other vector stays zero.
@@ -76,9 +51,7 @@ SingularValues gram_svd(TensorView<const double, 2> matrix, std::size_t rank) {
   std::vector<double> inverse(rank);
   for (std::size_t i = 0; i < rank; ++i) inverse[i] = result.singular[i] > floor ? 1.0 / result.singular[i] : 0.0;
 
-  std::vector<double> known(rank * n);  // [rank, n], descending
-  for (std::size_t i = 0; i < rank; ++i)
-    std::copy_n(eigen.vectors.data() + (rank - 1 - i) * n, n, known.data() + i * n);
+  std::vector<double> known = std::move(eigen.vectors);
   const int m_int = to_int(rows), n_int = to_int(columns), r = to_int(rank);
   const auto transposed = [&](const std::vector<double>& from) {
     std::vector<double> to(from.size());

@@ -62,6 +62,14 @@ SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank) {
   return small <= kDirectLimit ? direct_svd(matrix, rank) : gram_svd(matrix, rank);
 }
 
+Eigenvectors eigenvectors(TensorView<double, 2> matrix, const WantedVectors& wanted) {
+  const std::size_t n = matrix.extent(0);
+  if (matrix.extent(1) != n) throw Error(ErrorCode::kInternal, "eigenvectors", "the matrix is not square");
+  if (n == 0) return {};
+  check_finite(matrix.span(), "eigenvectors");
+  return leading_eigenvectors(matrix.span(), n, wanted);
+}
+
 void cholesky(TensorView<double, 2> matrix) {
   const std::size_t n = matrix.extent(0);
   if (matrix.extent(1) != n) throw Error(ErrorCode::kInternal, "cholesky", "the matrix is not square");

@@ -15,6 +15,9 @@ class CudaCalibrationOps final : public CalibrationOps {
   SingularValues svd(TensorView<const double, 2> matrix, std::size_t rank) override {
     return cuda::svd(context_, solver_, matrix, rank);
   }
+  Eigenvectors eigenvectors(TensorView<double, 2> matrix, const WantedVectors& wanted) override {
+    return cuda::eigenvectors(context_, solver_, matrix, wanted);
+  }
   void cholesky(TensorView<double, 2> matrix) override { cuda::cholesky(context_, solver_, matrix); }
   void multiply_lower(TensorView<double, 2> x, TensorView<const double, 2> lower, Triangular how) override {
     cuda::multiply_lower(context_, x, lower, how);

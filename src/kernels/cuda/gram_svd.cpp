@@ -31,6 +31,20 @@ std::vector<double> eigenvalues(const Context& context, const Solver& solver, do
 
 }  // namespace
 
+Eigenvectors eigenvectors(const Context& context, const Solver& solver, TensorView<double, 2> matrix,
+                          const WantedVectors& wanted) {
+  const std::size_t n = matrix.extent(0);
+  if (matrix.extent(1) != n) throw Error(ErrorCode::kInternal, "eigenvectors", "the matrix is not square");
+  if (n == 0) return {};
+  check_finite(matrix, "eigenvectors");
+  const DeviceArray<double> a(context, std::span<const double>(matrix.span()));
+  const std::vector<double> ascending = eigenvalues(context, solver, a.data(), n, true);
+  Eigenvectors result{{ascending.rbegin(), ascending.rend()}, {}};
+  const std::size_t rank = std::min(n, wanted(result.values));
+  result.vectors = descending(context, a.data() + (n - rank) * n, nullptr, n, rank, VectorsAs::kRows);
+  return result;
+}
+
 SingularValues gram_svd(const Context& context, const Solver& solver, TensorView<const double, 2> matrix,
                         std::size_t rank) {
   const std::size_t rows = matrix.extent(0), columns = matrix.extent(1), n = std::min(rows, columns),

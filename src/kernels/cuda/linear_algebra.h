@@ -39,6 +39,9 @@ SingularValues svd(const Context& context, const Solver& solver, TensorView<cons
 /// Like svd(), through the eigenvectors of the smaller Gram matrix (syevd).
 SingularValues gram_svd(const Context& context, const Solver& solver, TensorView<const double, 2> matrix,
                         std::size_t rank);
+/// See CalibrationOps::eigenvectors. Computes all vectors (syevd).
+Eigenvectors eigenvectors(const Context& context, const Solver& solver, TensorView<double, 2> matrix,
+                          const WantedVectors& wanted);
 enum class VectorsAs { kRows, kColumns };
 /// Returns `rank` vectors of `length` values from device memory in reverse order, as [rank, length] or [length, rank].
 /// Vector i is multiplied by factor[i] (device memory; null: unchanged).
