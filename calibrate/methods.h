@@ -20,6 +20,7 @@
   PLAIN(L2norm)                        \
   CALIBRATED(Faedkv)                   \
   PLAIN(Kivi)                          \
+  CALIBRATED(Oscar)                    \
   PLAIN(Gqa)                           \
   CALIBRATED(Elitekv)                  \
   CALIBRATED(Transform)                \

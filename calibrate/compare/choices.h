@@ -20,7 +20,7 @@ enum class Parts {
   kMethod,      // a method with its paper's default settings
   kComposed,    // such a method with a storage type
   kCalibrated,  // settings that were chosen on a text
-  kFactors,     // tensors that were calibrated on a text: elitekv, transform, triattention
+  kFactors,     // tensors that were calibrated on a text: elitekv, transform, triattention, …
 };
 Parts parts_of(const Configuration& one);
 

@@ -29,9 +29,10 @@ class ComparePrograms : public TextPrograms {
     std::string text;
     for (int n = 0; n < 200; ++n) text += std::string(1, static_cast<char>('a' + n * n % 23)) + (n % 5 == 0 ? " " : "");
     std::ofstream(folder_ / "other.txt") << text;
-    more.insert(more.end(), {"--methods", "full,streaming,lagkv,triattention,elitekv,transform,transform-head,kvtc",
-                             "--calibration-text", folder_ / "other.txt", "--calibration-window", "48",
-                             "--calibration-documents", "3"});
+    more.insert(
+        more.end(),
+        {"--methods", "full,streaming,lagkv,triattention,oscar,elitekv,transform,transform-head,kvtc",
+         "--calibration-text", folder_ / "other.txt", "--calibration-window", "48", "--calibration-documents", "3"});
     return more;
   }
   Json compared(const std::string& out, const std::vector<std::string>& more = {}) const {

@@ -184,11 +184,12 @@ TEST_F(ComparePrograms, MethodsAreCalibratedOnAnotherTextFirst) {
     EXPECT_EQ(one.at("documents"), 6);
   }
   EXPECT_GE(found, 2U);
-  for (const std::string method : {"triattention", "elitekv", "transform", "transform-head", "kvtc"})
+  for (const std::string method : {"triattention", "oscar", "elitekv", "transform", "transform-head", "kvtc"})
     for (const std::string share : {"75", "50"}) expect_valid("c_calibrated/" + method + "_" + share + ".json");
   EXPECT_EQ(one(result, "elitekv (elitekv_50)", 0.5).at("bytes_ratio"), 0.5);
   EXPECT_LT(one(result, "transform (transform_50)", 0.5).at("kl"), 0.1);
   EXPECT_EQ(config("c_calibrated/triattention_50.json").at("parameters").at("cache_size"), 16);
+  EXPECT_LE(one(result, "oscar (oscar_50)", 0.5).at("bytes_ratio"), 0.5);
   EXPECT_EQ(config("c_calibrated/transform-head_50.json").at("parameters").at("rows"), "head");
   EXPECT_LT(one(result, "transform (transform-head_50)", 0.5).at("kl"), 0.1);
   EXPECT_EQ(one(result, "transform (transform_50)", 0.5).at("form"), "random access");

@@ -150,6 +150,7 @@ class ConfigReaders : public CalibratePrograms {
     make("storage.json", {"transform", "--budget", "60%", "--layers-per-group", "2", "--form", "storage", "--sinks",
                           "1", "--recent", "2"});
     make("triattention.json", {"triattention", "--set", "cache_size=16,20,24,28", "interval=4", "recent=2"});
+    make("oscar.json", {"oscar", "--recent", "4", "--group", "4"});
     const std::map<std::string, std::vector<std::string>> settings{
         {"full", {"type=f16", "type_skip_layers=0", "layers=0,2"}},
         {"streaming", {"cache_size=16,8,12,16"}},

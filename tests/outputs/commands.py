@@ -175,6 +175,7 @@ def budgets():
     yield calibrate("kvtc", "kvtc", *coder, "--block", "4", "--out", "kvtc/o.json", "--json")
     yield calibrate("triattention", "triattention", "--set", "cache_size=16", "interval=4", "--out",
                     "triattention/o.json", "--json")
+    yield calibrate("oscar", "oscar", "--sinks", "1", "--recent", "4", "--out", "oscar/o.json", "--json")
     yield calibrate("transform_costs", "transform", "--budget", "30%", "--costs", "transform/o.json", "--outliers", "0.02",
                     "--length", "64", "--out", "transform_costs/o.json")
 
@@ -186,7 +187,7 @@ def evaluations():
         yield evaluate("store_" + store, "--method", "full", "--set", "store=" + store)
     for name in ("faedkv", "faedkv_budget", "elitekv_rank", "elitekv_separate", "elitekv_ratio", "elitekv_layers",
                  "freqkv_budget", "freqkv_layers", "lagkv_budget", "lagkv_layers", "store", "store_head", "store_budget",
-                 "transform", "transform_head", "transform_costs", "kvtc", "triattention"):
+                 "transform", "transform_head", "transform_costs", "kvtc", "triattention", "oscar"):
         prefix = ["--set", "prefix=32"] if name.startswith("faedkv") else []
         yield evaluate("of_" + name, "--config", name + "/o.json", *prefix)
     yield evaluate("of_elitekv_q8_0", "--config", "elitekv_rank/o.json", "--set", "store=q8_0")

@@ -17,6 +17,7 @@ extern const Subcommand kLagkvCommand;
 extern const Subcommand kTransformCommand;
 extern const Subcommand kKvtcCommand;
 extern const Subcommand kTriattentionCommand;
+extern const Subcommand kOscarCommand;
 extern const Subcommand kStoreCommand;
 extern const Subcommand kEvalCommand;
 extern const Subcommand kCompareCommand;

@@ -156,6 +156,10 @@ def _kivi(layer):
     layer.expect("group", layer.model["head_dim"] % group == 0, "a divisor of head_dim")
 
 
+def _oscar(layer):
+    layer.expect("group", layer["group"] & (layer["group"] - 1) == 0, "a power of two")
+
+
 def _gqa(layer):
     heads, all_heads = layer["heads"], layer.model["kv_heads"]
     layer.expect("heads", all_heads % heads == 0, f"a divisor of the model's {all_heads} KV heads")
@@ -186,7 +190,7 @@ def _faedkv(layer):
 
 
 _METHODS = {"dropping": _slots, "freqkv": _slots, "streaming": _streaming, "h2o": _h2o, "snapkv": _snapkv,
-            "lagkv": _lagkv, "kivi": _kivi, "gqa": _gqa, "faedkv": _faedkv, "triattention": _triattention}
+            "lagkv": _lagkv, "kivi": _kivi, "oscar": _oscar, "gqa": _gqa, "faedkv": _faedkv, "triattention": _triattention}
 
 
 def check_parameters(document, where):

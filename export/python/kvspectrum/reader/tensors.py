@@ -199,11 +199,22 @@ def _check_triattention(document, tensors):
             tensors.refuse(f"layers.{layer}.query_magnitude", "found a number below 0, expected magnitudes")
 
 
+def _check_oscar(document, tensors):
+    model = document["model"]
+    for layer in range(model["layers"]):
+        if layer in model.get("layers_without_cache", []):
+            continue
+        head_dim = size_of(model, "head_dim", layer)
+        for side in ("key", "value"):
+            tensors.values(f"layers.{layer}.{side}_rotation", (size_of(model, "kv_heads", layer), head_dim, head_dim))
+
+
 def _check_kvtc(_document, tensors):
     raise ConfigError(f"{tensors.path}: found a config of kvtc, expected another method: the package has no KVTC coder")
 
 
-_METHODS = {"elitekv": _check_elitekv, "kvtc": _check_kvtc, "transform": _check_transform, "triattention": _check_triattention}
+_METHODS = {"elitekv": _check_elitekv, "kvtc": _check_kvtc, "oscar": _check_oscar, "transform": _check_transform,
+            "triattention": _check_triattention}
 
 
 def check_tensors(document, path):
