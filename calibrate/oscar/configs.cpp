@@ -31,9 +31,6 @@ class LoadedOscar final : public LoadedConfig {
                                 std::size_t) const override {
     return oscar_caches(backend, model, parameters, rotations_);
   }
-  std::string package_obstacle() const override {
-    return "found oscar, expected another method: the package has no rotations of OSCAR";
-  }
   std::size_t shared_bytes() const noexcept override { return kvs::shared_bytes(rotations_); }
 
  private:

@@ -90,7 +90,7 @@ std::vector<Block> blocks_of(const TransformHeads& heads, TransformRows rows, st
 /// Appends Λ and Uᵀ, [coefficient, value], of a block of U Λ Uᵀ. Overwrites `weighed` if the block is all of it.
 void decompose(CalibrationOps& ops, std::vector<double>& weighed, std::size_t values, const Block& block,
                const WantedVectors& wanted, std::vector<double>& variances, std::vector<double>& vectors) {
-  const auto [first, size] = block;
+  const std::size_t first = block.first, size = block.size;
   const auto found = [&](std::span<double> matrix) {
     const auto all = [size](std::span<const double>) { return size; };
     return ops.eigenvectors(MatrixView(matrix, {size, size}), wanted ? wanted : all);
