@@ -161,7 +161,7 @@ TEST_F(CalibrationOpsTest, EigenvectorsSolveTheirEquation) {
   for (std::size_t row = 0; row < kSize; ++row)
     for (std::size_t column = 0; column < row; ++column) matrix[row * kSize + column] = matrix[column * kSize + row];
   const std::vector<double> symmetric = matrix;
-  const Eigenvectors found = ops_->eigenvectors({matrix, {kSize, kSize}}, [](auto) { return kRank; });
+  const Eigenvectors found = ops_->eigenvectors({matrix, {kSize, kSize}}, [&](auto) { return kRank; });
   EXPECT_TRUE(std::ranges::is_sorted(found.values, std::greater<>()));
   EXPECT_LT(orthonormality(found.vectors, kRank, false), 1e-13);
   for (std::size_t n = 0; n < kRank; ++n)
