@@ -11,4 +11,7 @@ namespace kvs::inline calibrate {
 /// the model's keys are such.
 std::string norm_order_obstacle(const ModelConfig& model);
 
+/// The obstacle of methods that store each layer's keys and values as rows of their own; else empty.
+std::string own_rows_obstacle(const ModelConfig& model);
+
 }  // namespace kvs::inline calibrate

@@ -12,12 +12,7 @@ void check_kvtc(const Json& config, const std::string& where) { (void)read_kvtc_
 void check_kvtc_tensors(const Json& config, const std::filesystem::path& path) { (void)read_kvtc_pools(config, path); }
 
 std::string kvtc_obstacle(const ModelConfig& model) {
-  for (const std::size_t layer : model.cached_layers()) {
-    if (model.layer[layer].attention.one_row)
-      return "found layers whose keys and values come from one row, expected keys and values with rows of their own";
-    if (model.is_read(layer))
-      return "found layers that read the keys and values of others, expected layers that read their own";
-  }
+  if (std::string found = own_rows_obstacle(model); !found.empty()) return found;
   return norm_order_obstacle(model);
 }
 

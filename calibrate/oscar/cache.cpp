@@ -154,16 +154,10 @@ std::unique_ptr<LayerCache> make_oscar(Parameters& parameters, const CacheLayer&
 }
 
 std::string oscar_obstacle(const ModelConfig& model) {
-  for (const std::size_t layer : model.cached_layers()) {
-    const AttentionConfig& attention = model.layer[layer].attention;
-    if (attention.one_row)
-      return "found layers whose keys and values come from one row, expected keys and values with rows of their own";
-    if (model.is_read(layer))
-      return "found layers that read the keys and values of others, expected layers that read their own";
-    if (attention.head_dim % kLeastGroup != 0)
-      return "found a head_dim of " + std::to_string(attention.head_dim) +
-             ", expected a multiple of 4, the values of a byte";
-  }
+  if (std::string found = own_rows_obstacle(model); !found.empty()) return found;
+  for (const std::size_t layer : model.cached_layers())
+    if (const std::size_t head_dim = model.layer[layer].attention.head_dim; head_dim % kLeastGroup != 0)
+      return "found a head_dim of " + std::to_string(head_dim) + ", expected a multiple of 4, the values of a byte";
   return norm_order_obstacle(model);
 }
 

@@ -247,22 +247,14 @@ std::vector<TransformLayer> stored_layers(const TransformGeometry& geometry, con
   return layers;
 }
 
-/// @param value_bytes  bytes of the codes for each value: in the storage form a basis has the coefficients that can be
-/// coded with them
 std::vector<TransformBasis> bases_of(CalibrationOps& ops, const TransformMoments& moments, const TransformPlan& plan,
                                      const std::vector<LayerGroup>& groups, std::span<const TransformScales> scales,
-                                     const TokenPrediction* prediction, double value_bytes,
+                                     const TokenPrediction* prediction, const WantedVectors& wanted,
                                      const TransformProgress& progress) {
   std::vector<TransformBasis> bases;
   for (const LayerGroup& group : groups) {
     progress("bases", bases.size(), groups.size());
     check_interrupt();
-    WantedVectors wanted;
-    if (plan.form == TransformForm::kStorage)
-      wanted = [&](std::span<const double> variances) {
-        const std::size_t most = most_coded(variances, value_bytes * static_cast<double>(variances.size()));
-        return plan.coefficients > 0 ? std::min(most, plan.coefficients) : most;
-      };
     bases.push_back(
         transform_basis(ops, moments, group, scales.subspan(group.first, group.count), plan.rows, prediction, wanted));
   }
@@ -389,9 +381,7 @@ std::vector<TransformScales> measured_scales(Decoder& decoder, const TransformMo
   std::vector<TransformScales> scales(layers);
   Coder coder{.groups = single_layers(layers), .bases = {}, .bits = {}, .thresholds = {}};
   const auto ops = make_calibration_ops(decoder.model().backend());
-  TransformPlan coded_alone = plan;
-  coded_alone.form = TransformForm::kRandomAccess;
-  coder.bases = bases_of(*ops, moments, coded_alone, coder.groups, scales, nullptr, 0, progress);
+  coder.bases = bases_of(*ops, moments, plan, coder.groups, scales, nullptr, nullptr, progress);
   const Coding coding(moments, plan, coder.groups, progress);
   const std::vector<std::size_t> one_token{1};
   for (std::size_t n = 0; n < layers; ++n)
@@ -447,8 +437,15 @@ TransformCalibration calibrate_transform(Decoder& decoder, const TransformMoment
   double values = 0;  // that a document codes
   for (std::size_t n = 0; n < coded.size(); ++n)
     values += static_cast<double>(coded[n] * geometry.values(geometry.groups[n]));
-  coder.bases = bases_of(*ops, moments, plan, coder.groups, scales, prediction ? &*prediction : nullptr,
-                         static_cast<double>(bytes) / values, progress);
+  WantedVectors wanted;
+  if (plan.form == TransformForm::kStorage)  // the coefficients that can be coded
+    wanted = [&](std::span<const double> variances) {
+      const double share = static_cast<double>(variances.size()) / values;
+      const std::size_t most = most_coded(variances, static_cast<double>(bytes) * share);
+      return plan.coefficients > 0 ? std::min(most, plan.coefficients) : most;
+    };
+  coder.bases =
+      bases_of(*ops, moments, plan, coder.groups, scales, prediction ? &*prediction : nullptr, wanted, progress);
   const Coding coding(moments, plan, coder.groups, progress);
   TransformCalibration result;
   TransformConfig& config = result.config;
