@@ -3,46 +3,22 @@
 
 #include <omp.h>
 
-#include <charconv>
-#include <filesystem>
-#include <map>
 #include <new>
 #include <string>
 
-#include "calibrate/config/config.h"
-#include "calibrate/transform/config.h"
 #include "core/error.h"
+#include "export/codec/config_codec.h"
 #include "export/codec/row_codec.h"
-#include "export/codec/storage_codec.h"
-#include "results/head.h"
 
 struct kvs_codec {
-  int threads = 1;
-  std::map<std::uint32_t, std::shared_ptr<const kvs::GroupCodec>> groups = {};  // [layer]
-
-  const kvs::GroupCodec& group(std::uint32_t layer) const {
-    const auto found = groups.find(layer);
-    if (found == groups.end())
-      throw kvs::Error(kvs::ErrorCode::kUsage, "layer",
-                       "found " + std::to_string(layer) + ", expected one that the config codes");
-    return *found->second;
-  }
-  /// @throws Error kData for a stream without a layer of the config
-  const kvs::GroupCodec& of_stream(std::span<const std::byte> stream) const {
-    const std::uint32_t layer = kvs::read_head(stream).layer;
-    const auto found = groups.find(layer);
-    if (found == groups.end())
-      throw kvs::Error(kvs::ErrorCode::kData, "stream: layer",
-                       "found " + std::to_string(layer) + ", expected one that the config codes");
-    return *found->second;
-  }
+  int threads;
+  kvs::ConfigCodec config;
 };
 
 namespace {
 
 using kvs::Error;
 using kvs::ErrorCode;
-namespace fs = std::filesystem;
 
 std::string& last_error() {
   thread_local std::string text;
@@ -123,57 +99,6 @@ void check_model(const kvs::ModelRecord& model, const kvs_codec_options& options
   if (options.sha256 != nullptr) compare("sha256", model.sha256, options.sha256);
 }
 
-kvs::StreamId id_of(const kvs::Json& config) {
-  const std::string digits = config.at("files").at(0).at("sha256").get<std::string>();
-  kvs::StreamId id{};
-  for (std::size_t n = 0; n < id.size(); ++n)
-    std::from_chars(digits.data() + 2 * n, digits.data() + 2 * n + 2, id[n], 16);
-  return id;
-}
-
-/// The rotations of a model's layers: layers of a kind share one.
-using Ropes = std::map<std::size_t, std::shared_ptr<const kvs::KeyRope>>;
-
-std::shared_ptr<const kvs::KeyRope> rope_of(const kvs::ModelRecord& model, std::size_t layer, Ropes& ropes,
-                                            const std::string& where) {
-  const kvs::ModelRecord::Rope& rope = model.rope;
-  const std::size_t kind = layer < rope.layer_kinds.size() ? rope.layer_kinds[layer] : rope.frequencies.size();
-  if (kind >= rope.frequencies.size() || kind >= rope.factors.size() ||
-      2 * rope.frequencies[kind].size() > model.head_dim.of(layer) || !(rope.factors[kind] > 0))
-    throw Error(ErrorCode::kInput, where + ": /model/rope",
-                "found no frequencies of layer " + std::to_string(layer) + " for at most its head_dim");
-  std::shared_ptr<const kvs::KeyRope>& made = ropes[kind];
-  if (!made) made = std::make_shared<kvs::KeyRope>(rope.frequencies[kind], rope.factors[kind]);
-  return made;
-}
-
-kvs_codec open_config(const fs::path& path, const kvs_codec_options& options) {
-  const std::string where = path.string();
-  const kvs::Json config = kvs::read_config(path);
-  if (config.at("method") != "transform")
-    throw Error(ErrorCode::kInput, where + ": /method",
-                "found " + config.at("method").get<std::string>() + ", expected transform");
-  const auto model = kvs::from_json<kvs::ModelRecord>(kvs::JsonCursor(config.at("model"), where));
-  check_model(model, options, where);
-  kvs_codec codec{.threads = options.threads > 0 ? static_cast<int>(options.threads) : omp_get_max_threads()};
-  kvs::CpuCoding ops(codec.threads);
-  const kvs::StreamId id = id_of(config);
-  Ropes ropes;
-  for (const kvs::TransformLayer& layer : kvs::read_transform_layers(config, path)) {
-    const kvs::TransformShape shape{model.kv_heads.of(layer.layer), model.head_dim.of(layer.layer)};
-    std::vector<std::shared_ptr<const kvs::KeyRope>> of_layers{rope_of(model, layer.layer, ropes, where)};
-    for (const std::size_t other : layer.others) of_layers.push_back(rope_of(model, other, ropes, where));
-    const auto add = [&](const std::shared_ptr<const kvs::GroupCodec>& group) {
-      for (const std::uint32_t of_group : group->layers()) codec.groups[of_group] = group;
-    };
-    if (layer.form() == kvs::TransformForm::kStorage)
-      add(std::make_shared<kvs::StorageCodec>(ops, layer, shape, std::move(of_layers), id));
-    else
-      add(std::make_shared<kvs::RowCodec>(ops, layer, shape, std::move(of_layers), id));
-  }
-  return codec;
-}
-
 /// @throws Error kUsage unless a layer's rows depend on this layer alone. @param use  the function for the others
 const kvs::GroupCodec& alone(const kvs::GroupCodec& group, const std::string& use) {
   require(
@@ -235,7 +160,9 @@ int kvs_codec_open(uint32_t version, const char* config, const kvs_codec_options
     constexpr std::uint32_t kMaxThreads = 4096;
     require(all.threads <= kMaxThreads, "options: threads",
             "found " + std::to_string(all.threads) + ", expected at most " + std::to_string(kMaxThreads));
-    *codec = new kvs_codec(open_config(&given(config, "config"), all));
+    const int threads = all.threads > 0 ? static_cast<int>(all.threads) : omp_get_max_threads();
+    const auto check = [&](const kvs::ModelRecord& model, const std::string& where) { check_model(model, all, where); };
+    *codec = new kvs_codec{threads, kvs::ConfigCodec(&given(config, "config"), threads, check)};
     return KVS_CODEC_OK;
   };
   const int status = guarded(open);
@@ -247,7 +174,7 @@ void kvs_codec_close(kvs_codec* codec) { delete codec; }
 
 int kvs_codec_layout_of(const kvs_codec* codec, uint32_t layer, kvs_codec_layout* layout) {
   return guarded([&] {
-    given(layout, "layout") = layout_of(given(codec, "codec").group(layer));
+    given(layout, "layout") = layout_of(given(codec, "codec").config.group(layer));
     return KVS_CODEC_OK;
   });
 }
@@ -255,14 +182,14 @@ int kvs_codec_layout_of(const kvs_codec* codec, uint32_t layer, kvs_codec_layout
 int kvs_codec_bound(const kvs_codec* codec, const kvs_codec_block* block, size_t* bytes) {
   return guarded([&] {
     const kvs_codec_block& tokens = given(block, "block");
-    given(bytes, "bytes") = given(codec, "codec").group(tokens.layer).bound(tokens);
+    given(bytes, "bytes") = given(codec, "codec").config.group(tokens.layer).bound(tokens);
     return KVS_CODEC_OK;
   });
 }
 
 int kvs_codec_group_of(const kvs_codec* codec, uint32_t layer, kvs_codec_group* group) {
   return guarded([&] {
-    given(group, "group") = given(codec, "codec").group(layer).group();
+    given(group, "group") = given(codec, "codec").config.group(layer).group();
     return KVS_CODEC_OK;
   });
 }
@@ -272,7 +199,7 @@ int kvs_codec_encode(const kvs_codec* codec, const kvs_codec_block* block, const
   return guarded([&] {
     const kvs_codec& all = given(codec, "codec");
     const kvs_codec_block& tokens = given(block, "block");
-    const kvs::GroupCodec& group = alone(all.group(tokens.layer), "kvs_codec_encode_group");
+    const kvs::GroupCodec& group = alone(all.config.group(tokens.layer), "kvs_codec_encode_group");
     return encode_block(all, group, tokens, states_of(group, states, nullptr), stream, capacity, bytes);
   });
 }
@@ -282,7 +209,7 @@ int kvs_codec_encode_group(const kvs_codec* codec, const kvs_codec_block* block,
   return guarded([&] {
     const kvs_codec& all = given(codec, "codec");
     const kvs_codec_block& tokens = given(block, "block");
-    const kvs::GroupCodec& group = all.group(tokens.layer);
+    const kvs::GroupCodec& group = all.config.group(tokens.layer);
     return encode_block(all, group, tokens, states_of(group, states, inputs), stream, capacity, bytes);
   });
 }
@@ -290,7 +217,7 @@ int kvs_codec_encode_group(const kvs_codec* codec, const kvs_codec_block* block,
 int kvs_codec_inspect(const kvs_codec* codec, const void* stream, size_t bytes, kvs_codec_stream* content) {
   return guarded([&] {
     const std::span<const std::byte> all = bytes_of(stream, bytes);
-    given(content, "content") = given(codec, "codec").of_stream(all).inspect(all);
+    given(content, "content") = given(codec, "codec").config.of_stream(all).inspect(all);
     return KVS_CODEC_OK;
   });
 }
@@ -300,7 +227,7 @@ int kvs_codec_decode(const kvs_codec* codec, const void* stream, size_t bytes, u
   return guarded([&] {
     const kvs_codec& all = given(codec, "codec");
     const std::span<const std::byte> coded = bytes_of(stream, bytes);
-    const kvs::GroupCodec& group = alone(all.of_stream(coded), "kvs_codec_decode_group");
+    const kvs::GroupCodec& group = alone(all.config.of_stream(coded), "kvs_codec_decode_group");
     kvs::CpuCoding ops(all.threads);
     group.decode(ops, all.threads, coded, first, count, states_of(group, states, nullptr));
     return KVS_CODEC_OK;
@@ -312,7 +239,7 @@ int kvs_codec_decode_group(const kvs_codec* codec, const void* stream, size_t by
   return guarded([&] {
     const kvs_codec& all = given(codec, "codec");
     const std::span<const std::byte> coded = bytes_of(stream, bytes);
-    const kvs::GroupCodec& group = all.of_stream(coded);
+    const kvs::GroupCodec& group = all.config.of_stream(coded);
     kvs::CpuCoding ops(all.threads);
     group.decode(ops, all.threads, coded, first, count, states_of(group, states, inputs));
     return KVS_CODEC_OK;
@@ -324,7 +251,7 @@ int kvs_codec_attend(const kvs_codec* codec, const void* stream, size_t bytes, u
   return guarded([&] {
     const kvs_codec& all = given(codec, "codec");
     const std::span<const std::byte> coded = bytes_of(stream, bytes);
-    const auto* const rows = dynamic_cast<const kvs::RowCodec*>(&all.of_stream(coded));
+    const auto* const rows = dynamic_cast<const kvs::RowCodec*>(&all.config.of_stream(coded));
     require(rows != nullptr, "rows", "found the storage form, expected rows by head");
     kvs::CpuCoding ops(all.threads);
     rows->attend(ops, all.threads, coded, first, count, given(queries, "queries"), &given(out, "out"),

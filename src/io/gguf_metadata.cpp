@@ -18,7 +18,7 @@ constexpr std::uint64_t kMaxAlignment = 65536;
 
 class MetadataParser {
  public:
-  explicit MetadataParser(GgufReader& reader) : reader_(reader) {}
+  explicit MetadataParser(ByteReader& reader) : reader_(reader) {}
 
   GgufKeyValues parse(std::uint64_t count) {
     for (std::uint64_t index = 0; index < count; ++index) {
@@ -165,7 +165,7 @@ class MetadataParser {
     keys_.alignment = *alignment;
   }
 
-  GgufReader& reader_;
+  ByteReader& reader_;
   std::string what_;  // the key being read, for messages
   std::uint64_t elements_ = 0;
   GgufKeyValues keys_;
@@ -173,7 +173,7 @@ class MetadataParser {
 
 }  // namespace
 
-GgufKeyValues read_gguf_metadata(GgufReader& reader, std::uint64_t count) {
+GgufKeyValues read_gguf_metadata(ByteReader& reader, std::uint64_t count) {
   return MetadataParser(reader).parse(count);
 }
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "io/byte_reader.h"
 #include "io/gguf.h"
-#include "io/gguf_reader.h"
 
 namespace kvs::inline io {
 
@@ -15,6 +15,6 @@ struct GgufKeyValues {
   std::uint64_t alignment = 32;  // general.alignment: alignment of tensors in bytes
 };
 
-GgufKeyValues read_gguf_metadata(GgufReader& reader, std::uint64_t count);
+GgufKeyValues read_gguf_metadata(ByteReader& reader, std::uint64_t count);
 
 }  // namespace kvs::inline io

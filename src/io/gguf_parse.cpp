@@ -163,7 +163,7 @@ class GgufParser {
   }
 
   std::span<const std::byte> file_;
-  GgufReader reader_;
+  ByteReader reader_;
   std::string where_, warning_;
   std::uint64_t alignment_ = 0;
   std::unordered_set<std::string_view> names_;

@@ -26,24 +26,35 @@ std::string_view dtype_name(DType type) {
   throw Error(ErrorCode::kInternal, "safetensors", "expected f32, bf16 or f16");
 }
 
-std::string header_of(std::span<const OutputTensor> tensors, const SafetensorsMetadata& metadata) {
-  Json::object_t members;  // emplace_back, because operator[] of an ordered object searches all members
-  if (!metadata.empty()) members.emplace_back("__metadata__", metadata);
-  std::set<std::string_view> names{"__metadata__"};
-  std::uint64_t offset = 0;
-  for (const OutputTensor& tensor : tensors) {
-    if (!names.insert(tensor.name).second)
-      throw Error(ErrorCode::kInternal, "tensor \"" + printable(tensor.name, 80) + '"', "the name is taken");
-    const std::uint64_t end = offset + tensor.bytes();
-    members.emplace_back(
-        tensor.name,
-        Json{{"dtype", dtype_name(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}});
-    offset = end;
+/// The tensors' entries of a file's header.
+class Header {
+ public:
+  explicit Header(const SafetensorsMetadata& metadata) {
+    if (!metadata.empty()) members_.emplace_back("__metadata__", metadata);
   }
-  std::string header = dump_json(Json(std::move(members)), -1);
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  return header;
-}
+
+  void add(const std::string& name, std::string_view dtype, const std::vector<std::uint64_t>& shape,
+           std::uint64_t bytes) {
+    if (!names_.insert(name).second)
+      throw Error(ErrorCode::kInternal, "tensor \"" + printable(name, 80) + '"', "the name is taken");
+    members_.emplace_back(name, Json{{"dtype", dtype}, {"shape", shape}, {"data_offsets", {offset_, offset_ + bytes}}});
+    offset_ += bytes;
+  }
+
+  /// Writes the header, padded with blanks to 8 bytes, and its length.
+  void write(OutputFile& out) {
+    std::string header = dump_json(Json(std::move(members_)), -1);
+    header.resize((header.size() + 7) / 8 * 8, ' ');
+    const std::uint64_t length = header.size();
+    out.write(std::as_bytes(std::span(&length, 1)));
+    out.write(header);
+  }
+
+ private:
+  Json::object_t members_;  // emplace_back, because operator[] of an ordered object searches all members
+  std::set<std::string> names_{"__metadata__"};
+  std::uint64_t offset_ = 0;
+};
 
 /// Returns the number of tensors in each shard. Each shard takes as many as fit.
 std::vector<std::size_t> shard_sizes(std::span<const OutputTensor> tensors, std::uint64_t most) {
@@ -70,12 +81,21 @@ std::string five_digits(std::size_t number) {
 
 void write_safetensors(const std::filesystem::path& file, std::span<const OutputTensor> tensors,
                        const SafetensorsMetadata& metadata, std::function<void(std::uint64_t)> progress) {
-  const std::string header = header_of(tensors, metadata);
-  const std::uint64_t length = header.size();
+  Header header(metadata);
+  for (const OutputTensor& tensor : tensors)
+    header.add(tensor.name, dtype_name(tensor.type), tensor.shape, tensor.bytes());
   OutputFile out(file, std::move(progress));
-  out.write(std::as_bytes(std::span(&length, 1)));
-  out.write(header);
+  header.write(out);
   for (const OutputTensor& tensor : tensors) out.write(tensor);
+}
+
+void write_stored_tensors(const std::filesystem::path& file, std::span<const StoredTensor> tensors) {
+  Header header({});
+  for (const StoredTensor& tensor : tensors)
+    header.add(tensor.name, tensor.type_name, tensor.shape, tensor.bytes.size());
+  OutputFile out(file);
+  header.write(out);
+  for (const StoredTensor& tensor : tensors) out.write(tensor.bytes);
 }
 
 void write_safetensors_shards(const std::filesystem::path& folder, std::span<const OutputTensor> tensors,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "io/output_tensor.h"
+#include "io/tensor_archive.h"
 
 namespace kvs::inline io {
 
@@ -21,6 +22,9 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 ///         that is used twice.
 void write_safetensors(const std::filesystem::path& file, std::span<const OutputTensor> tensors,
                        const SafetensorsMetadata& metadata, std::function<void(std::uint64_t)> progress = {});
+
+/// Writes tensors as they are stored into a file that is missing or empty, likewise.
+void write_stored_tensors(const std::filesystem::path& file, std::span<const StoredTensor> tensors);
 
 /// Writes a model into a folder as Transformers does: model.safetensors or, if a file would exceed `most` bytes,
 /// model-00001-of-0000N.safetensors … and model.safetensors.index.json.

@@ -91,6 +91,19 @@ inline TransformLayer codec_group(TransformForm form, double threshold = 1e9) {
   return layer;
 }
 
+/// The model of write_codec_config(): three layers.
+inline ModelConfig codec_model() {
+  ModelConfig model;
+  model.name = model.architecture = "llama";
+  model.layer.assign(3, {.attention = {.query_heads = kCodecShape.kv_heads,
+                                       .kv_heads = kCodecShape.kv_heads,
+                                       .head_dim = kCodecShape.head_dim},
+                         .feed_forward = {}});
+  model.d_model = 16;
+  model.ropes = {{.theta = 1e4, .rotary_dim = kCodecShape.head_dim}};
+  return model;
+}
+
 /// Writes NAME.json and NAME.safetensors: a config of one layer, or of one group, for a model of three layers.
 inline std::filesystem::path write_codec_config(const TemporaryDirectory& folder, const TransformLayer& layer,
                                                 const std::string& name = "t") {
@@ -112,18 +125,10 @@ inline std::filesystem::path write_codec_config(const TemporaryDirectory& folder
   config.code_bytes.resize(config.layers.size());
   config.thresholds.resize(config.layers.size());
   config.scales.assign(config.layers.size(), {1, 1});
-  ModelConfig model;
-  model.name = model.architecture = "llama";
-  model.layer.assign(3, {.attention = {.query_heads = kCodecShape.kv_heads,
-                                       .kv_heads = kCodecShape.kv_heads,
-                                       .head_dim = kCodecShape.head_dim},
-                         .feed_forward = {}});
-  model.d_model = 16;
-  model.ropes = {{.theta = 1e4, .rotary_dim = kCodecShape.head_dim}};
   const std::vector<ConfigFile> files{{name + ".safetensors", sha256_of_file(folder / (name + ".safetensors"))}};
   return folder.write(name + ".json",
-                      dump_json(make_config("transform", model, std::string(64, 'a'), transform_parameters(config),
-                                            transform_calibration(config),
+                      dump_json(make_config("transform", codec_model(), std::string(64, 'a'),
+                                            transform_parameters(config), transform_calibration(config),
                                             {"kvcalibrate transform", "1", {}, 1, 16, 16, 0}, Json::object(), files)));
 }
 

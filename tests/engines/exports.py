@@ -30,6 +30,26 @@ def calibrate(model, out, *options):
 SMOLLM2_CONFIG = FOLDER / "smollm2.json"  # calibrate.py: r = 10 (30 of 32 frequencies), d_ckv = 192
 
 
+def write_wide(path):
+    """Copies MODEL into a GGUF file with all weights in f32."""
+    from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter
+    from gguf.quants import dequantize
+
+    reader = GGUFReader(MODEL)
+    writer = GGUFWriter(path, reader.fields["general.architecture"].contents())
+    for field in reader.fields.values():
+        if not field.name.startswith("GGUF.") and field.name not in ("general.architecture", "general.file_type"):
+            array = field.types[0] == GGUFValueType.ARRAY
+            writer.add_key_value(field.name, field.contents(), field.types[0], field.types[-1] if array else None)
+    for tensor in reader.tensors:
+        values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        writer.add_tensor(tensor.name, values, raw_dtype=GGMLQuantizationType.F32)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def tiny_model(number, tied=True, vocabulary=128, **rope):
     """A random Llama in FOLDER/tiny: 3 layers, 4 query and 2 KV heads of 16 channels; 64 token ids; its config."""
     import torch

@@ -19,11 +19,9 @@ import subprocess
 import sys
 
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType, GGUFWriter
-from gguf.quants import dequantize
 from llama_cpp import GGML_TYPE_Q4_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0, Llama
 
-from exports import BINARIES, FOLDER, MODEL, ROOT, TEXT, check, logits
+from exports import BINARIES, FOLDER, MODEL, ROOT, TEXT, check, logits, write_wide
 
 TOKENS = 2048
 TYPES = {"q8_0": GGML_TYPE_Q8_0, "q5_1": GGML_TYPE_Q5_1, "q4_0": GGML_TYPE_Q4_0}
@@ -34,23 +32,6 @@ ERRORS = 3  # allowed standard errors of the difference of two means, if they ar
 WIDE = FOLDER / "f32.gguf"
 LLAMA = FOLDER / "llama.cpp" / "build" / "bin"
 PERPLEXITY = LLAMA / "llama-perplexity"
-
-
-def write_wide():
-    """Copies MODEL into WIDE with all weights in f32."""
-    reader = GGUFReader(MODEL)
-    writer = GGUFWriter(WIDE, reader.fields["general.architecture"].contents())
-    for field in reader.fields.values():
-        if not field.name.startswith("GGUF.") and field.name not in ("general.architecture", "general.file_type"):
-            array = field.types[0] == GGUFValueType.ARRAY
-            writer.add_key_value(field.name, field.contents(), field.types[0], field.types[-1] if array else None)
-    for tensor in reader.tensors:
-        values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
-        writer.add_tensor(tensor.name, values, raw_dtype=GGMLQuantizationType.F32)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def check_rows():
@@ -157,7 +138,7 @@ def main():
     check_rows()
     vocabulary = Llama(str(MODEL), vocab_only=True, verbose=False)
     tokens = vocabulary.tokenize(TEXT.read_bytes(), add_bos=False, special=True)
-    write_wide()
+    write_wide(WIDE)
     judge_by_logits(tokens[:TOKENS])
     if os.access(PERPLEXITY, os.X_OK):
         judge_by_perplexity(tokens)

@@ -274,6 +274,8 @@ def exports():
     yield export("overlay", "vllm-fp8", "store/o.json", "m", "--overlay")
     # It changes the folder of a model, which both builds read at the same time: tests/cli/overlay_test.cpp runs it.
     yield Step("overlay", "kvcalibrate", ["overlay", "undo", "--model", "export_overlay/m", "--help"])
+    # It reads a file of llama.cpp: tests/cli/slots_test.cpp runs it.
+    yield Step("slots", "kvcalibrate", ["slots", "pack", "--help"])
     # Its output describes the machine at one moment: tests/cli/shell_test.cpp runs it.
     yield Step("doctor", "kvspectrum", ["doctor", "--help"])
     yield export("sglang", "sglang-scales", "store_pair/o.json", "m.json", "--tensor-parallel", "2")

@@ -27,6 +27,7 @@ extern const Subcommand kLatencyCommand;
 extern const Subcommand kCostCommand;
 extern const Subcommand kExportCommand;
 extern const Subcommand kOverlayCommand;
+extern const Subcommand kSlotsCommand;
 extern const Subcommand kValidateCommand;
 
 }  // namespace kvs::inline cli

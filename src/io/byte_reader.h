@@ -4,19 +4,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "core/checked.h"
 #include "core/error.h"
 
 namespace kvs::inline io {
 
-/// A position in a GGUF file, from which values are read in order. Every read first checks the remaining bytes; an
-/// error names the offset.
-class GgufReader {
+/// A position in a file of little-endian values, from which they are read in order. Every read first checks the
+/// remaining bytes; an error names the offset.
+class ByteReader {
  public:
-  GgufReader(std::span<const std::byte> file, std::string_view where) : file_(file), where_(where) {}
+  ByteReader(std::span<const std::byte> file, std::string_view where) : file_(file), where_(where) {}
 
   std::uint64_t offset() const noexcept { return at_; }
   std::uint64_t left() const noexcept { return file_.size() - at_; }
@@ -45,9 +48,10 @@ class GgufReader {
 
   /// Reads the number of items of at least `min_bytes` each. @throws Error kInput if the rest of the file cannot hold
   /// that many items, or if there are more than `most`.
-  std::uint64_t read_count(std::string_view what, std::uint64_t min_bytes, std::uint64_t most) {
+  template <class T = std::uint64_t>
+  T read_count(std::string_view what, std::uint64_t min_bytes, std::uint64_t most = std::numeric_limits<T>::max()) {
     const std::uint64_t start = at_;
-    const auto count = read<std::uint64_t>(what);
+    const auto count = read<T>(what);
     if (count > left() / min_bytes)
       fail_at(start, what,
               "found " + std::to_string(count) + ", each of at least " + std::to_string(min_bytes) + " bytes, but " +
@@ -55,6 +59,17 @@ class GgufReader {
     if (count > most)
       fail_at(start, what, "found " + std::to_string(count) + ", expected at most " + std::to_string(most));
     return count;
+  }
+
+  /// Returns the next `count` items of `each` bytes.
+  std::span<const std::byte> read_bytes(std::string_view what, std::uint64_t count, std::uint64_t each) {
+    const std::optional<std::uint64_t> bytes = checked_multiply(count, each);
+    if (!bytes || *bytes > left())
+      fail_at(at_, what,
+              "found " + std::to_string(count) + " of " + std::to_string(each) + " bytes, but " + left_text() +
+                  " are left");
+    at_ += *bytes;
+    return file_.subspan(at_ - *bytes, *bytes);
   }
 
   [[noreturn]] void fail_at(std::uint64_t offset, std::string_view what, std::string_view problem,
