@@ -161,8 +161,9 @@ int kvs_codec_open(uint32_t version, const char* config, const kvs_codec_options
     require(all.threads <= kMaxThreads, "options: threads",
             "found " + std::to_string(all.threads) + ", expected at most " + std::to_string(kMaxThreads));
     const int threads = all.threads > 0 ? static_cast<int>(all.threads) : omp_get_max_threads();
-    const auto check = [&](const kvs::ModelRecord& model, const std::string& where) { check_model(model, all, where); };
-    *codec = new kvs_codec{threads, kvs::ConfigCodec(&given(config, "config"), threads, check)};
+    const std::string path = &given(config, "config");
+    const auto check = [&](const kvs::Json&, const kvs::ModelRecord& model) { check_model(model, all, path); };
+    *codec = new kvs_codec{threads, kvs::ConfigCodec(path, threads, check)};
     return KVS_CODEC_OK;
   };
   const int status = guarded(open);

@@ -46,21 +46,21 @@ std::shared_ptr<const GroupCodec> group_codec(CodingOps& ops, const TransformLay
 
 }  // namespace
 
-ConfigCodec::ConfigCodec(const std::filesystem::path& path, int threads, const CheckModel& check) {
-  const std::string where = path.string();
+ConfigCodec::ConfigCodec(const std::filesystem::path& path, int threads, const CheckModel& check)
+    : where_(path.string()) {
   const Json config = read_config(path);
   if (config.at("method") != "transform")
-    throw Error(ErrorCode::kInput, where + ": /method",
+    throw Error(ErrorCode::kInput, where_ + ": /method",
                 "found " + config.at("method").get<std::string>() + ", expected transform");
-  const auto model = from_json<ModelRecord>(JsonCursor(config.at("model"), where));
-  check(model, where);
+  const auto model = from_json<ModelRecord>(JsonCursor(config.at("model"), where_));
+  check(config, model);
   digest_ = config.at("files").at(0).at("sha256").get<std::string>();
   CpuCoding ops(threads);
   Ropes ropes;
   for (const TransformLayer& layer : read_transform_layers(config, path)) {
     const TransformShape shape{model.kv_heads.of(layer.layer), model.head_dim.of(layer.layer)};
-    std::vector<std::shared_ptr<const KeyRope>> of_layers{rope_of(model, layer.layer, ropes, where)};
-    for (const std::size_t other : layer.others) of_layers.push_back(rope_of(model, other, ropes, where));
+    std::vector<std::shared_ptr<const KeyRope>> of_layers{rope_of(model, layer.layer, ropes, where_)};
+    for (const std::size_t other : layer.others) of_layers.push_back(rope_of(model, other, ropes, where_));
     const auto group = group_codec(ops, layer, shape, std::move(of_layers), id_of(digest_));
     for (const std::uint32_t of_group : group->layers()) groups_[of_group] = group;
   }

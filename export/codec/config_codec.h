@@ -19,8 +19,8 @@ namespace kvs::inline exporting {
 /// The codecs of a config of `transform`. Constant after its construction.
 class ConfigCodec {
  public:
-  /// Checks that a config was made for the caller's model. @param where  the config, for messages
-  using CheckModel = std::function<void(const ModelRecord& model, const std::string& where)>;
+  /// Checks that a config was made for the caller's model. @param model  of the config
+  using CheckModel = std::function<void(const Json& config, const ModelRecord& model)>;
 
   /// @throws Error as read_config() and `check`; kInput for a config of another method
   ConfigCodec(const std::filesystem::path& config, int threads, const CheckModel& check);
@@ -33,9 +33,11 @@ class ConfigCodec {
   bool codes(std::uint32_t layer) const noexcept { return groups_.contains(layer); }
   /// Returns the digest of the config's tensors (64 digits), whose first half every stream has.
   const std::string& digest() const noexcept { return digest_; }
+  /// Returns the config's path, for messages.
+  const std::string& where() const noexcept { return where_; }
 
  private:
-  std::string digest_;
+  std::string where_, digest_;
   std::map<std::uint32_t, std::shared_ptr<const GroupCodec>> groups_;  // [layer]
 };
 

@@ -6,13 +6,11 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "export/codec/states.h"
 
 namespace kvs::inline exporting {
 namespace {
-
-/// Positions are exact as f32 up to this one.
-constexpr std::uint64_t kMaxPosition = std::uint64_t{1} << 24;
 
 /// Copies one token between the heads of `part` and contiguous keys, then values.
 template <class Copy>
@@ -104,6 +102,7 @@ void GroupCodec::encode_slabs(CpuCoding& ops, int threads, const kvs_codec_block
                               const GroupStates& states, const Code& code) const {
   check_group_states(states);
   for (std::size_t first = 0; first < block.tokens;) {
+    check_interrupt();
     const std::size_t position = block.first_position + first,
                       count = std::min<std::size_t>(block.tokens - first, slab_end(position, unit) - position);
     Parts parts;
@@ -124,6 +123,7 @@ void GroupCodec::decode_slabs(CpuCoding& ops, int threads, const StreamHead& hea
   check_group_states(states);
   check_tokens(head, tokens.first, tokens.count, 0);
   for (std::size_t at = 0; at < tokens.count;) {
+    check_interrupt();
     const std::size_t position = head.first_position + tokens.first + at,
                       count = std::min(tokens.count - at, slab_end(position, unit) - position);
     const RowBuffer::Part inputs = gather_inputs(ops.memory(), states.inputs, channels(), at, count, threads);

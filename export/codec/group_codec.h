@@ -15,6 +15,9 @@
 
 namespace kvs::inline exporting {
 
+/// Positions are exact as f32 up to this one.
+inline constexpr std::uint64_t kMaxPosition = std::uint64_t{1} << 24;
+
 /// What a caller gives for a block.
 struct GroupStates {
   std::span<const kvs_codec_states> layers;  // [layer of the group]
@@ -67,7 +70,8 @@ class GroupCodec {
   /// tokens end at multiples of `unit` after the sinks.
   std::uint64_t slab_end(std::uint64_t position, std::size_t unit) const noexcept;
 
-  /// Calls code(slab, states before RoPE, inputs) for the slabs of a block in their order.
+  /// Calls code(slab, states before RoPE, inputs) for the slabs of a block in their order. Throws Interrupted between
+  /// them on a signal, in a program that records signals.
   /// @param unit  of slab_end()
   using Code = std::function<void(const Slab&, const Parts&, const BackendView<const float, 4>&)>;
   void encode_slabs(CpuCoding& ops, int threads, const kvs_codec_block& block, std::size_t unit,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/slots/packed_slot.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,20 @@ PackedPart taken(std::map<std::string, PackedPart>& parts, const std::string& na
   return part;
 }
 
+/// The only number of a tensor.
+std::int32_t number_of(const PackedPart& part) {
+  std::int32_t number = 0;
+  if (part.bytes.size() == sizeof number) std::memcpy(&number, part.bytes.data(), sizeof number);
+  return number;
+}
+
+void check_sum(std::uint32_t stated, const PackedPart& part, const std::string& name, const std::string& where) {
+  if (const std::uint32_t found = crc32c(part.bytes); found != stated)
+    throw Error(ErrorCode::kInput, where + ": tensor " + name,
+                "found the checksum " + std::to_string(found) + ", expected " + std::to_string(stated) +
+                    ": the file is damaged");
+}
+
 PackedHead head_of(const PackedPart& part, const std::string& where) {
   const Json json = parse_json({reinterpret_cast<const char*>(part.bytes.data()), part.bytes.size()}, where);
   const JsonCursor cursor(json, where);
@@ -54,7 +69,10 @@ void write_packed(const std::filesystem::path& path, const PackedSlot& slot) {
                        std::span<const std::byte> bytes) {
     tensors.push_back({.name = name, .type_name = type, .shape = std::move(shape), .bytes = bytes});
   };
-  add("head", "U8", {head.size()}, std::as_bytes(std::span(head)));
+  const auto head_bytes = std::as_bytes(std::span(head));
+  const std::uint32_t sum = crc32c(head_bytes);
+  add("head", "U8", {head.size()}, head_bytes);
+  add("checksum", "I32", {1}, std::as_bytes(std::span(&sum, 1)));
   add("tokens", "I32", {slot.tokens.size()}, tokens);
   for (const auto& [name, part] : slot.parts) add(name, part.type, part.shape, part.bytes);
   write_stored_tensors(path, tensors);
@@ -63,15 +81,22 @@ void write_packed(const std::filesystem::path& path, const PackedSlot& slot) {
 PackedSlot read_packed(const std::filesystem::path& path) {
   const std::string where = path.string();
   const MappedFile file(path);
+  constexpr std::string_view kState = "qsgg";  // a file of llama.cpp
+  if (std::memcmp(file.bytes().data(), kState.data(), std::min(kState.size(), file.bytes().size())) == 0)
+    throw Error(ErrorCode::kInput, where, "found a state of llama.cpp, expected a packed slot");
   std::map<std::string, PackedPart> parts;
   for (const StoredTensor& tensor : parse_safetensors(file.bytes(), where))
     parts[tensor.name] = {tensor.type_name, tensor.shape, {tensor.bytes.begin(), tensor.bytes.end()}};
   PackedSlot slot;
-  slot.head = head_of(taken(parts, "head", "U8", where), where + ": head");
-  for (const auto& [name, part] : parts)
-    if (const auto stated = slot.head.crc32c.find(name);
-        stated == slot.head.crc32c.end() || stated->second != crc32c(part.bytes))
-      throw Error(ErrorCode::kInput, where + ": tensor " + name, "found another checksum than its head's: damaged");
+  const PackedPart head = taken(parts, "head", "U8", where);
+  check_sum(static_cast<std::uint32_t>(number_of(taken(parts, "checksum", "I32", where))), head, "head", where);
+  slot.head = head_of(head, where + ": head");
+  for (const auto& [name, part] : parts) {
+    const auto stated = slot.head.crc32c.find(name);
+    if (stated == slot.head.crc32c.end())
+      throw Error(ErrorCode::kInput, where + ": tensor " + name, "found, expected only those that the head names");
+    check_sum(stated->second, part, name, where);
+  }
   const PackedPart tokens = taken(parts, "tokens", "I32", where);
   slot.tokens.resize(tokens.bytes.size() / sizeof(std::int32_t));
   std::memcpy(slot.tokens.data(), tokens.bytes.data(), tokens.bytes.size());

@@ -59,6 +59,7 @@ struct PackedPart {
 /// A packed slot is a safetensors file with these tensors:
 ///
 ///   head               JSON of PackedHead
+///   checksum           of the head: CRC-32C, I32
 ///   tokens             [token], I32
 ///   stream.L           the stream of the layers that share rows, of which L is the first (docs/codec.md)
 ///   keys.L, values.L   [token, value], the newest tokens, which are not coded; all tokens of a layer that the config

@@ -42,11 +42,15 @@ std::size_t cell_values(const ModelConfig& model, std::size_t layer) {
   return attention.kv_heads * attention.head_dim;
 }
 
-std::vector<std::vector<std::size_t>> layers_of_caches(const ModelConfig& model, std::size_t caches) {
+std::vector<std::vector<std::size_t>> layers_of_caches(const ModelConfig& model, std::size_t caches,
+                                                       const std::string& where) {
   const std::vector<std::size_t> layers = model.cached_layers();
   if (caches == 1) return {layers};
   std::vector<std::vector<std::size_t>> of_caches(2);
   for (const std::size_t layer : layers) of_caches[model.window(layer) == 0 ? 0 : 1].push_back(layer);
+  if (of_caches[0].empty() || of_caches[1].empty())
+    throw Error(ErrorCode::kConflict, where,
+                "found 2 caches, expected 1: not only some layers of the model have a window");
   return of_caches;
 }
 
@@ -75,18 +79,32 @@ std::vector<SlotGroup> groups_of(const SlotCoder& coder, const std::vector<Packe
 
 const kvs_codec_inputs* SlotInputs::of(const GroupCodec& codec, const PackedCache& cache, std::size_t count) {
   if (codec.channels() == 0) return nullptr;
-  const std::size_t first = cache.first_position;
+  const std::size_t first = cache.first_position, width = coder_.model.d_model;
+  if (codec.channels() != width)
+    throw Error(ErrorCode::kConflict, coder_.config.where() + ": prediction",
+                "found " + std::to_string(codec.channels()) + " channels, expected " + std::to_string(width) +
+                    " as the model's embeddings have");
   if (tokens_.size() < first + count)
     throw Error(ErrorCode::kInput, where_ + ": tokens",
                 "found " + std::to_string(tokens_.size()) + " for " + std::to_string(first + count) +
                     " positions, expected one for each: rows are predicted from them");
-  if (first_ != first || count_ != count) rows_ = coder_.inputs(tokens_.subspan(first, count));
+  const auto tokens = tokens_.subspan(first, count);
+  const auto vocabulary = static_cast<std::int32_t>(coder_.model.vocabulary);
+  if (const auto bad = std::ranges::find_if(tokens, [&](std::int32_t id) { return id < 0 || id >= vocabulary; });
+      bad != tokens.end())
+    throw Error(ErrorCode::kInput, where_ + ": tokens",
+                "found id " + std::to_string(*bad) + ", expected 0 to " + std::to_string(vocabulary - 1));
+  if (first_ != first || count_ != count) rows_ = coder_.inputs(tokens);
   first_ = first;
   count_ = count;
-  const auto channels = static_cast<std::uint32_t>(codec.channels());
-  inputs_ = {.x = rows_.data(), .token_stride = channels, .type = KVS_CODEC_F32, .channels = channels};
+  if (rows_.size() != count * width) throw Error(ErrorCode::kInternal, "slots", "inputs of another number of tokens");
+  inputs_ = {
+      .x = rows_.data(), .token_stride = width, .type = KVS_CODEC_F32, .channels = static_cast<std::uint32_t>(width)};
   return &inputs_;
 }
+
+static_assert(static_cast<int>(DType::kF32) == KVS_CODEC_F32 && static_cast<int>(DType::kF16) == KVS_CODEC_F16 &&
+              static_cast<int>(DType::kBF16) == KVS_CODEC_BF16);
 
 std::vector<kvs_codec_states> states_of(const SlotGroup& group, const ModelConfig& model, DType type,
                                         std::vector<LayerRows>& rows) {
@@ -100,7 +118,7 @@ std::vector<kvs_codec_states> states_of(const SlotGroup& group, const ModelConfi
                       .k_head_stride = head_dim,
                       .v_token_stride = values,
                       .v_head_stride = head_dim,
-                      .type = static_cast<std::uint32_t>(type),  // the first ones of DType
+                      .type = static_cast<std::uint32_t>(type),
                       .rotated = 1});
   }
   return states;

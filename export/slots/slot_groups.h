@@ -18,6 +18,7 @@ namespace kvs::inline exporting {
 struct SlotCoder {
   const ConfigCodec& config;
   const ModelConfig& model;  // of the config and of the slots
+  std::string model_sha256;
   int threads = 1;
   /// Returns [token, channel]: the inputs of the first layer's projections. Called if rows are predicted from them.
   std::function<std::vector<float>(std::span<const std::int32_t> tokens)> inputs;
@@ -30,13 +31,16 @@ struct SlotGroup {
   std::vector<std::size_t> indices;   // of the cache, likewise
   std::size_t cache = 0;              // of the state
   std::size_t coded = 0;              // tokens; the others stay as they are
-  const GroupCodec* codec = nullptr;  // none if no token is coded
+  const GroupCodec* codec = nullptr;  // null if the config does not code the layer
 
   std::string stream_name() const { return "stream." + std::to_string(layers.front()); }
+  bool is_predicted() const noexcept { return codec != nullptr && codec->channels() > 0; }
 };
 
 /// Returns the layers of each of one or two caches: all layers with a cache, or first those without a window.
-std::vector<std::vector<std::size_t>> layers_of_caches(const ModelConfig& model, std::size_t caches);
+/// @throws Error kConflict for two caches of a model without layers of both kinds
+std::vector<std::vector<std::size_t>> layers_of_caches(const ModelConfig& model, std::size_t caches,
+                                                       const std::string& where);
 
 /// Returns the groups of a slot's caches. @param where  the file, for messages
 /// @throws Error kUnsupported if layers of different caches share rows
@@ -56,7 +60,7 @@ class SlotInputs {
       : coder_(coder), tokens_(tokens), where_(std::move(where)) {}
 
   /// Returns the inputs of the first `count` tokens of a cache, valid until the next call; null without a prediction.
-  /// @throws Error kInput if the slot has no ids of these tokens
+  /// @throws Error kInput if the slot has no ids of these tokens; kConflict for a config of other embeddings
   const kvs_codec_inputs* of(const GroupCodec& codec, const PackedCache& cache, std::size_t count);
 
  private:

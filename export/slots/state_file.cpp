@@ -27,66 +27,68 @@ std::int32_t number_of(DType type) {
 /// Reads llama_kv_cache::state_write().
 class StateParser {
  public:
-  StateParser(std::span<const std::byte> file, std::string_view where) : reader_(file, where) {}
+  StateParser(std::span<const std::byte> file, std::string_view where) : file_(file), reader_(file, where) {}
 
   StateFile parse() {
     check_head();
     StateFile state;
-    state.tokens = integers("number of tokens");
+    const auto tokens = reader_.read_count<std::uint32_t>("number of tokens", sizeof(std::int32_t));
+    state.tokens.reserve(tokens);
+    for (std::size_t n = 0; n < tokens; ++n) state.tokens.push_back(reader_.read<std::int32_t>("token"));
     do state.caches.push_back(cache());
     while (reader_.left() > 0 && state.caches.size() < kMaxCaches);
     if (reader_.left() > 0)
-      fail("end", "found " + std::to_string(reader_.left()) + " more bytes, expected at most " +
-                      std::to_string(kMaxCaches) + " caches: recurrent states are not coded");
+      reader_.fail_at(reader_.offset(), "end",
+                      "found " + std::to_string(reader_.left()) + " more bytes, expected at most " +
+                          std::to_string(kMaxCaches) + " caches: recurrent states are not coded",
+                      ErrorCode::kUnsupported);
     return state;
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what, const std::string& problem, ErrorCode code = ErrorCode::kInput) const {
-    reader_.fail_at(reader_.offset(), what, problem, code);
-  }
-  template <class T>
-  void expect(std::string_view what, T found, T expected) const {
-    if (found != expected) fail(what, "found " + std::to_string(found) + ", expected " + std::to_string(expected));
+  /// Reads an integer. @throws Error unless it is `good`
+  template <class T, class Good>
+  T checked(std::string_view what, const Good& good, const std::string& expected, ErrorCode code = ErrorCode::kInput) {
+    const std::uint64_t at = reader_.offset();
+    const T found = reader_.read<T>(what);
+    if (!good(found)) reader_.fail_at(at, what, "found " + std::to_string(found) + ", expected " + expected, code);
+    return found;
   }
 
   void check_head() {
+    constexpr std::size_t kLength = 8;  // of a safetensors file: the bytes before its JSON
     const auto kind = reader_.read<std::uint32_t>("kind");
-    if (kind == kSession)
-      fail("kind", "found the state of a whole context, expected that of a sequence (llama_state_seq_save_file)");
-    if (kind != kSequenceState)
-      fail("kind", "found a file of another kind, expected one of llama.cpp's llama_state_seq_save_file");
-    const auto version = reader_.read<std::uint32_t>("version");
-    if (version != kStateVersion)
-      fail("version",
-           "found " + std::to_string(version) + ", expected " + std::to_string(kStateVersion) +
-               " (LLAMA_STATE_SEQ_VERSION of llama-cpp-python 0.3.36)",
-           ErrorCode::kUnsupported);
-  }
-
-  /// Reads a count and as many integers.
-  std::vector<std::int32_t> integers(std::string_view what) {
-    const auto count = reader_.read_count<std::uint32_t>(what, sizeof(std::int32_t));
-    std::vector<std::int32_t> all;
-    all.reserve(count);
-    for (std::size_t n = 0; n < count; ++n) all.push_back(reader_.read<std::int32_t>("token"));
-    return all;
+    if (kind != kSequenceState) {
+      const bool packed = file_.size() > kLength && file_[kLength] == std::byte{'{'};
+      const char* const found = kind == kSession ? "the state of a whole context (llama_state_save_file)"
+                                : packed         ? "a packed slot, or another safetensors file"
+                                                 : "a file of another kind";
+      reader_.fail_at(0, "kind", std::string("found ") + found + ", expected one of llama_state_seq_save_file");
+    }
+    checked<std::uint32_t>(
+        "version", [](std::uint32_t version) { return version == kStateVersion; },
+        std::to_string(kStateVersion) + " (LLAMA_STATE_SEQ_VERSION of llama-cpp-python 0.3.36)",
+        ErrorCode::kUnsupported);
   }
 
   StateCache cache() {
     StateCache cache;
-    cache.streams = reader_.read_count<std::uint32_t>("number of streams", sizeof(std::uint32_t));
-    if (cache.streams == 0) fail("number of streams", "found 0, expected at least 1");
+    const std::uint64_t at = reader_.offset();
+    cache.streams = checked<std::uint32_t>(
+        "number of streams", [](std::uint32_t streams) { return streams >= 1 && streams <= kMaxStreams; },
+        "1 to " + std::to_string(kMaxStreams));
     for (std::uint32_t stream = 0; stream < cache.streams; ++stream) {
+      const std::uint64_t start = reader_.offset();
       const auto cells = reader_.read_count<std::uint32_t>("number of cells", kCellBytes);
       if (cells == 0) continue;
       if (!cache.positions.empty())
-        fail("number of cells", "found a second stream with cells, expected one sequence", ErrorCode::kUnsupported);
+        reader_.fail_at(start, "number of cells", "found a second stream with cells, expected one sequence",
+                        ErrorCode::kUnsupported);
       cache.stream = stream;
       read_cells(cache, cells);
       read_layers(cache);
     }
-    if (cache.positions.empty()) fail("number of cells", "found none, expected at least 1");
+    if (cache.positions.empty()) reader_.fail_at(at, "number of cells", "found none, expected at least 1");
     return cache;
   }
 
@@ -94,13 +96,21 @@ class StateParser {
     cache.positions.reserve(cells);
     for (std::size_t cell = 0; cell < cells; ++cell) {
       cache.positions.push_back(reader_.read<std::int32_t>("position"));
-      expect("sequences of a cell", reader_.read<std::uint32_t>("sequences of a cell"), std::uint32_t{1});
-      cache.sequence = reader_.read<std::int32_t>("sequence");
+      checked<std::uint32_t>(
+          "sequences of a cell", [](std::uint32_t sequences) { return sequences == 1; }, "1: the file of one sequence",
+          ErrorCode::kUnsupported);
+      if (cell == 0)
+        cache.sequence = reader_.read<std::int32_t>("sequence");
+      else
+        checked<std::int32_t>(
+            "sequence", [&](std::int32_t sequence) { return sequence == cache.sequence; },
+            std::to_string(cache.sequence) + " as in the cells before", ErrorCode::kUnsupported);
     }
   }
 
   void read_layers(StateCache& cache) {
-    cache.transposed = reader_.read<std::uint32_t>("transposed") != 0;
+    cache.transposed = checked<std::uint32_t>(
+                           "transposed", [](std::uint32_t turned) { return turned <= 1; }, "0 or 1") == 1;
     const auto layers = reader_.read_count<std::uint32_t>("number of layers", sizeof(std::int32_t));
     const std::size_t cells = cache.positions.size();
     cache.layers.resize(layers);
@@ -109,36 +119,40 @@ class StateParser {
   }
 
   DType type() {
-    const auto number = reader_.read<std::int32_t>("type");
-    for (const auto& [type, of_ggml] : kTypes)
-      if (number == of_ggml) return type;
-    fail("type",
-         "found ggml's type " + std::to_string(number) +
-             ", expected 0 (f32), 1 (f16) or 30 (bf16): run llama.cpp with --cache-type-k f16 --cache-type-v f16",
-         ErrorCode::kUnsupported);
+    const auto of_number = [](std::int32_t number) {
+      return std::ranges::find(kTypes, number, &std::pair<DType, std::int32_t>::second);
+    };
+    const auto number = checked<std::int32_t>(
+        "type, by ggml's number", [&](std::int32_t found) { return of_number(found) != kTypes.end(); },
+        "0 (f32), 1 (f16) or 30 (bf16): run llama.cpp with --cache-type-k f16 --cache-type-v f16",
+        ErrorCode::kUnsupported);
+    return of_number(number)->first;
   }
 
   StateRows rows(std::size_t cells) {
     StateRows rows{.type = type()};
-    const auto bytes = reader_.read<std::uint64_t>("bytes of a row");
-    rows.values = bytes / item_size(rows.type);
-    if (rows.values == 0 || bytes % item_size(rows.type) != 0)
-      fail("bytes of a row", "found " + std::to_string(bytes) + ", expected whole values");
+    const std::size_t size = item_size(rows.type);
+    const auto bytes = checked<std::uint64_t>(
+        "bytes of a row", [&](std::uint64_t found) { return found > 0 && found % size == 0; }, "whole values");
+    rows.values = bytes / size;
     rows.bytes = reader_.read_bytes("rows", cells, bytes);
     return rows;
   }
 
   StateRows columns(std::size_t cells) {
     StateRows rows{.type = type()};
-    expect<std::size_t>("bytes of a value", reader_.read<std::uint32_t>("bytes of a value"), item_size(rows.type));
-    rows.values = reader_.read<std::uint32_t>("values of a cell");
-    if (rows.values == 0) fail("values of a cell", "found 0, expected at least 1");
-    rows.bytes = reader_.read_bytes("rows", cells * item_size(rows.type), rows.values);
+    const std::size_t size = item_size(rows.type);
+    checked<std::uint32_t>(
+        "bytes of a value", [&](std::uint32_t found) { return found == size; }, std::to_string(size));
+    rows.values = checked<std::uint32_t>(
+        "values of a cell", [](std::uint32_t found) { return found > 0; }, "at least 1");
+    rows.bytes = reader_.read_bytes("rows", cells * size, rows.values);
     return rows;
   }
 
   static constexpr std::size_t kCellBytes = 12;  // position, number of sequences, sequence
 
+  std::span<const std::byte> file_;
   ByteReader reader_;
 };
 

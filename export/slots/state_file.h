@@ -19,6 +19,9 @@ namespace kvs::inline exporting {
 /// LLAMA_STATE_SEQ_VERSION of the files that are read and written.
 inline constexpr std::uint32_t kStateVersion = 3;
 
+/// Largest number of streams, as in llama.cpp (LLAMA_MAX_SEQ).
+inline constexpr std::uint32_t kMaxStreams = 256;
+
 /// Keys or values of the cells of a layer.
 struct StateRows {
   DType type = DType::kF16;               // f32, f16 or bf16
@@ -47,8 +50,8 @@ struct StateFile {
 /// Reads a file. The rows are views of `file`. A model with a window in some layers has two caches: that of its other
 /// layers comes first.
 /// @param where  the file, for messages
-/// @throws Error kInput for a damaged file or one of another kind; kUnsupported for another version, for quantised
-///         rows and for more than one stream with cells
+/// @throws Error kInput for a damaged file or one of another kind; kUnsupported for another version, quantised rows,
+///         several sequences and recurrent states
 StateFile parse_state(std::span<const std::byte> file, std::string_view where);
 
 /// Writes a file, as llama.cpp does. @param file  missing or empty

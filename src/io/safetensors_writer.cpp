@@ -2,7 +2,6 @@
 #include "io/safetensors_writer.h"
 
 #include <set>
-#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -11,20 +10,6 @@
 
 namespace kvs::inline io {
 namespace {
-
-std::string_view dtype_name(DType type) {
-  switch (type) {
-    case DType::kF32:
-      return "F32";
-    case DType::kBF16:
-      return "BF16";
-    case DType::kF16:
-      return "F16";
-    case DType::kF64:
-      break;
-  }
-  throw Error(ErrorCode::kInternal, "safetensors", "expected f32, bf16 or f16");
-}
 
 /// The tensors' entries of a file's header.
 class Header {
@@ -79,11 +64,25 @@ std::string five_digits(std::size_t number) {
 
 }  // namespace
 
+std::string_view safetensors_name(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return "F32";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kF16:
+      return "F16";
+    case DType::kF64:
+      break;
+  }
+  throw Error(ErrorCode::kInternal, "safetensors", "expected f32, bf16 or f16");
+}
+
 void write_safetensors(const std::filesystem::path& file, std::span<const OutputTensor> tensors,
                        const SafetensorsMetadata& metadata, std::function<void(std::uint64_t)> progress) {
   Header header(metadata);
   for (const OutputTensor& tensor : tensors)
-    header.add(tensor.name, dtype_name(tensor.type), tensor.shape, tensor.bytes());
+    header.add(tensor.name, safetensors_name(tensor.type), tensor.shape, tensor.bytes());
   OutputFile out(file, std::move(progress));
   header.write(out);
   for (const OutputTensor& tensor : tensors) out.write(tensor);

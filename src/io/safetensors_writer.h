@@ -6,11 +6,15 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "io/output_tensor.h"
 #include "io/tensor_archive.h"
 
 namespace kvs::inline io {
+
+/// Returns "F32", "BF16" or "F16". @throws Error kInternal for another type
+std::string_view safetensors_name(DType type);
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 

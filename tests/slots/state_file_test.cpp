@@ -100,14 +100,25 @@ TEST(SlotState, AModelWithWindowsHasTwoCaches) {
 TEST(SlotState, OtherFilesAreRefusedByName) {
   const TemporaryDirectory folder;
   const std::string bytes = state_bytes(folder, random_state(2, 1, 4).state);
-  expect_error(ErrorCode::kInput, "found the state of a whole context, expected that of a sequence",
+  expect_error(ErrorCode::kInput, "found the state of a whole context",
                [&] { parsed(with_word(bytes, 0, 0x6767736e)); });
+  expect_error(ErrorCode::kInput, "found a packed slot",
+               [&] { parsed("\x10" + std::string(7, '\0') + R"({"a": 1}xxxxxxxx)"); });
+  expect_error(ErrorCode::kUnsupported, "byte 48: sequence: found 1, expected 0 as in the cells before",
+               [&] { parsed(with_word(bytes, 48, 1)); });
+  expect_error(ErrorCode::kInput, "byte 52: transposed: found 7, expected 0 or 1",
+               [&] { parsed(with_word(bytes, 52, 7)); });
+  expect_error(ErrorCode::kInput, "byte 20: number of streams: found 300, expected 1 to 256",
+               [&] { parsed(with_word(bytes, 20, 300)); });
   expect_error(ErrorCode::kInput, "found a file of another kind", [&] { parsed(with_word(bytes, 0, 1)); });
-  expect_error(ErrorCode::kUnsupported, "version: found 2, expected 3", [&] { parsed(with_word(bytes, 4, 2)); });
-  expect_error(ErrorCode::kUnsupported, "found ggml's type 8", [&] { parsed(with_word(bytes, 60, 8)); });
+  expect_error(ErrorCode::kUnsupported, "byte 4: version: found 2, expected 3",
+               [&] { parsed(with_word(bytes, 4, 2)); });
+  expect_error(ErrorCode::kUnsupported, "byte 60: type, by ggml's number: found 8",
+               [&] { parsed(with_word(bytes, 60, 8)); });
   expect_error(ErrorCode::kInput, "found 9, expected whole values", [&] { parsed(with_word(bytes, 64, 9)); });
-  expect_error(ErrorCode::kInput, "sequences of a cell: found 2, expected 1", [&] { parsed(with_word(bytes, 32, 2)); });
-  expect_error(ErrorCode::kInput, "found 1 more bytes", [&] { parsed(bytes + bytes.substr(20) + "x"); });
+  expect_error(ErrorCode::kUnsupported, "byte 32: sequences of a cell: found 2, expected 1",
+               [&] { parsed(with_word(bytes, 32, 2)); });
+  expect_error(ErrorCode::kUnsupported, "found 1 more bytes", [&] { parsed(bytes + bytes.substr(20) + "x"); });
   expect_error(ErrorCode::kInput, "number of cells: found none",
                [&] { parsed(with_word(bytes.substr(0, 28), 24, 0)); });
 }

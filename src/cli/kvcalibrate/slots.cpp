@@ -7,10 +7,12 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "calibrate/config/config.h"
 #include "cli/kvcalibrate/commands.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "export/slots/first_inputs.h"
 #include "io/file.h"
 #include "io/staged_output.h"
@@ -67,21 +69,34 @@ std::string slot_text(const std::filesystem::path& out, bool packed, const SlotS
   return out.string() + text.data();
 }
 
+/// A command's input, read before its config and its model: a state of llama.cpp, or a packed slot.
+struct SlotInput {
+  explicit SlotInput(const std::filesystem::path& slot, bool pack) {
+    if (pack)
+      state = parse_state(file.emplace(slot).bytes(), slot.string());
+    else
+      packed = read_packed(slot);
+    bytes = std::filesystem::file_size(slot);
+  }
+
+  std::optional<MappedFile> file;  // of the state
+  StateFile state;
+  PackedSlot packed;
+  std::uintmax_t bytes = 0;
+};
+
 /// Writes the packed slot of a state, or the state of a packed slot. Returns the number of tokens.
-std::size_t write_slot(bool pack, const std::filesystem::path& slot, const std::string& model_sha256,
-                       const SlotCoder& coder, const std::filesystem::path& out) {
-  if (!pack) {
-    const UnpackedState unpacked = unpack_state(read_packed(slot), coder, slot.string());
+std::size_t write_slot(const SlotInput& input, const SlotCoder& coder, const std::string& where,
+                       const std::filesystem::path& out) {
+  if (!input.file) {
+    const UnpackedState unpacked = unpack_state(input.packed, coder, where);
     write_state(out, unpacked.state);
     return unpacked.state.caches.front().positions.size();
   }
-  const MappedFile file(slot);
-  const StateFile state = parse_state(file.bytes(), slot.string());
-  PackedSlot packed = pack_state(state, coder, slot.string());
-  packed.head.model_sha256 = model_sha256;
-  file.check_unchanged();
+  const PackedSlot packed = pack_state(input.state, coder, where);
+  input.file->check_unchanged();
   write_packed(out, packed);
-  return state.caches.front().positions.size();
+  return input.state.caches.front().positions.size();
 }
 
 void run_slots(const Options& options) {
@@ -90,30 +105,33 @@ void run_slots(const Options& options) {
   const std::filesystem::path path = options.text("config"), slot = options.text("slot"), out = options.text("out");
   check_outputs(out, {}, options, run);
   const OutputLock lock(out, run.lock);
+  const SlotInput input(slot, pack);
   auto source = open_model(options);
   const ModelConfig model = source->config();
-  const std::string model_sha256 = source->sha256();
-  check_config_model(read_config(path), path, *source);
   const auto backend = open_backend(options);  // sets the number of threads
-  const ConfigCodec config(path, omp_get_max_threads(), [](const ModelRecord&, const std::string&) {});
+  const ConfigCodec config(path, omp_get_max_threads(),
+                           [&](const Json& read, const ModelRecord&) { check_config_model(read, path, *source); });
 
   ModelSession session;
-  const auto inputs = [&](std::span<const std::int32_t> tokens) {
-    if (!session.decoder) session = load_model(std::move(source), options, run);
-    return first_inputs(*session.decoder, tokens);
-  };
   PhaseProgress progress(run.quiet);
-  StagedOutput staged(out, StagedOutput::Kind::kFile);
   const SlotCoder coder{
       .config = config,
       .model = model,
+      .model_sha256 = source->sha256(),
       .threads = omp_get_max_threads(),
-      .inputs = inputs,
+      .inputs =
+          [&](std::span<const std::int32_t> tokens) {
+            if (!session.decoder) session = load_model(std::move(source), options, run);
+            return first_inputs(*session.decoder, tokens);
+          },
       .progress = [&](std::size_t done, std::size_t groups) { progress.update(options.text("ACTION"), done, groups); }};
+  StagedOutput staged(out, StagedOutput::Kind::kFile);
   SlotSizes sizes;
-  sizes.tokens = write_slot(pack, slot, model_sha256, coder, staged.path());
-  sizes.state_bytes = std::filesystem::file_size(pack ? slot : staged.path());
-  sizes.packed_bytes = std::filesystem::file_size(pack ? staged.path() : slot);
+  sizes.tokens = write_slot(input, coder, slot.string(), staged.path());
+  const std::uintmax_t written = std::filesystem::file_size(staged.path());
+  sizes.state_bytes = pack ? input.bytes : written;
+  sizes.packed_bytes = pack ? written : input.bytes;
+  check_interrupt();
   staged.commit(run.replace());
   Json result{{"action", options.text("ACTION")},
               {"slot", slot.string()},
@@ -122,7 +140,8 @@ void run_slots(const Options& options) {
               {"state_bytes", sizes.state_bytes},
               {"packed_bytes", sizes.packed_bytes}};
   result.update(digests_of_configs(options));
-  result.update(Json{{"model_sha256", model_sha256}, {"command", options.command()}, {"tool_version", kToolVersion}});
+  result.update(
+      Json{{"model_sha256", coder.model_sha256}, {"command", options.command()}, {"tool_version", kToolVersion}});
   print_result(run, result, slot_text(out, pack, sizes));
 }
 
