@@ -278,7 +278,8 @@ PackedSlot pack_state(const StateFile& state, const SlotCoder& coder, const std:
         const auto states = states_of(group, coder.model, type, rows);
         stream.resize(group.codec->encode(ops, coder.threads, block, {states, of_tokens}, stream));
       });
-      slot.parts[group.stream_name()] = {.type = "U8", .shape = {stream.size()}, .bytes = std::move(stream)};
+      const std::size_t bytes = stream.size();
+      slot.parts[group.stream_name()] = {.type = "U8", .shape = {bytes}, .bytes = std::move(stream)};
     }
     if (coder.progress) coder.progress(++done, groups.size());
   }
