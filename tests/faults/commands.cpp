@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/cli/text_fixture.h"
+#include "tests/slots/state.h"
 
 namespace kvs::testing {
 namespace {
@@ -22,6 +23,12 @@ Words with_text(const TemporaryFolder& inputs, const std::string& command, const
 void expect_done(const std::string& program, const Words& words) {
   const Outcome outcome = run(program, words);
   ASSERT_EQ(outcome.status, 0) << words.front() << ": " << outcome.err;
+}
+
+/// Writes a sequence of llama.cpp for a config's model.
+void write_slot(const std::filesystem::path& path, const Json& model) {
+  const std::size_t values = model.at("kv_heads").get<std::size_t>() * model.at("head_dim").get<std::size_t>();
+  write_state(path, test::random_state(12, model.at("layers"), values).state);
 }
 
 /// The arguments of all commands, with their outputs in one folder.
@@ -148,6 +155,12 @@ struct FaultyArguments {
           out + "/m.pkl"},
          false,
          {"m.pkl"}},
+        {"slots",
+         "kvcalibrate",
+         {"slots", "pack", "--config", inputs / "t.json", "--model", inputs / "model", "--slot", inputs / "slot.bin",
+          "--threads", threads, "--out", out + "/s.kvslot", "--quiet"},
+         false,
+         {"s.kvslot"}},
         {"latency",
          "kvcalibrate",
          text("latency", {"--lengths", "8", "--decode", "2", "--repeats", "1", "--cache", "streaming cache_size=8",
@@ -195,6 +208,10 @@ void make_fault_inputs(const TemporaryFolder& inputs) {
   expect_done(
       "kvcalibrate",
       with_text(inputs, "elitekv", {"--elite", "2", "--rank", "8", "--disjoint", "on", "--out", inputs / "e.json"}));
+  expect_done("kvcalibrate", with_text(inputs, "transform",
+                                       {"--budget", "50%", "--sinks", "1", "--recent", "2", "--predict", "embedding",
+                                        "--out", inputs / "t.json"}));
+  write_slot(inputs / "slot.bin", parse_json(slurp(inputs / "t.json"), "t.json").at("model"));
   std::filesystem::create_directories(inputs / "results");
   expect_done("kvcalibrate", with_text(inputs, "eval", {"--method", "full", "--out", inputs / "results/full.json"}));
 }
