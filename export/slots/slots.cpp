@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "export/slots/cell_rows.h"
 #include "io/safetensors_writer.h"
+#include "model/tensor_shape.h"
 
 namespace kvs::inline exporting {
 namespace {
@@ -145,12 +146,6 @@ void check_caches(const std::vector<PackedCache>& caches, const ModelConfig& mod
         refuse(ErrorCode::kInput, at + ": type of layer " + std::to_string(layer.layer), layer.type,
                "f32, f16 or bf16");
   }
-}
-
-std::string shape_text(const std::vector<std::uint64_t>& shape) {
-  std::string text;
-  for (const std::uint64_t size : shape) text += (text.empty() ? "[" : ", ") + std::to_string(size);
-  return text + ']';
 }
 
 /// Returns a part. @throws Error kInput if it is missing or has another type or shape

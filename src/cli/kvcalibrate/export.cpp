@@ -8,7 +8,6 @@
 #include "io/file.h"
 #include "io/staged_output.h"
 #include "model/model_tensors.h"
-#include "run/identity.h"
 #include "run/model_session.h"
 #include "run/outputs.h"
 #include "run/progress.h"
@@ -62,13 +61,6 @@ void check_output_of(const Exporter& exporter, const std::filesystem::path& out,
   check_output_folder(out, run.replace(), kExportRecord);
 }
 
-/// Returns the entries of a result that say which inputs, command and version made it.
-Json identity_of(const Options& options, const ModelSource& model) {
-  Json json = digests_of_configs(options);
-  json.update(Json{{"model_sha256", model.sha256()}, {"command", options.command()}, {"tool_version", kToolVersion}});
-  return json;
-}
-
 void run_export(const Options& options) {
   const RunOptions run = run_options(options);
   const Exporter& exporter = exporter_of(options.text("to"), "--to");
@@ -97,7 +89,7 @@ void run_export(const Options& options) {
   Json result{{"to", exporter.name}, {"out", out.string()}};
   result.update(exporter.write(job));
   model->tensors().check_unchanged();
-  result.update(identity_of(options, *model));
+  result.update(output_identity(options, model->sha256()));
   if (exporter.kind == StagedOutput::Kind::kFolder) {
     result["files"] = files_of_folder(staged.path());
     write_file_atomically(staged.path() / kExportRecord, dump_json(result) + "\n", false);

@@ -12,12 +12,7 @@
 namespace kvs::inline cli {
 namespace {
 
-bool applies(const Options& options) {
-  const std::string& action = options.text("ACTION");
-  if (action != "apply" && action != "undo")
-    throw Error(ErrorCode::kUsage, "ACTION", "found '" + action + "', expected apply or undo");
-  return action == "apply";
-}
+bool applies(const Options& options) { return is_first_action(options, "apply", "undo"); }
 
 OptionTable overlay_options() {
   OptionTable table(

@@ -11,26 +11,18 @@
 
 #include "calibrate/config/config.h"
 #include "cli/kvcalibrate/commands.h"
-#include "core/error.h"
 #include "core/interrupt.h"
 #include "export/slots/first_inputs.h"
 #include "io/file.h"
 #include "io/staged_output.h"
-#include "run/identity.h"
 #include "run/model_session.h"
 #include "run/outputs.h"
 #include "run/progress.h"
-#include "version.h"
 
 namespace kvs::inline cli {
 namespace {
 
-bool packs(const Options& options) {
-  const std::string& action = options.text("ACTION");
-  if (action != "pack" && action != "unpack")
-    throw Error(ErrorCode::kUsage, "ACTION", "found '" + action + "', expected pack or unpack");
-  return action == "pack";
-}
+bool packs(const Options& options) { return is_first_action(options, "pack", "unpack"); }
 
 OptionTable slots_options() {
   OptionTable table(
@@ -139,9 +131,7 @@ void run_slots(const Options& options) {
               {"tokens", sizes.tokens},
               {"state_bytes", sizes.state_bytes},
               {"packed_bytes", sizes.packed_bytes}};
-  result.update(digests_of_configs(options));
-  result.update(
-      Json{{"model_sha256", coder.model_sha256}, {"command", options.command()}, {"tool_version", kToolVersion}});
+  result.update(output_identity(options, coder.model_sha256));
   print_result(run, result, slot_text(out, pack, sizes));
 }
 
