@@ -202,6 +202,40 @@ void encode_trellis(benchmark::State& state) {
   state.counters["ns_a_value"] = 1 / state.counters["Gvalues"];
 }
 
+/// Decoding with one token of 8,192: many layers' rows in turn, so that they come from memory.
+void attend_stored(benchmark::State& state) {
+  constexpr std::size_t kPast = 8192, kLayers = 8;
+  struct Layer {
+    kvs::test::CodedRows k, v;
+  };
+  const auto kind = static_cast<kvs::RowKind>(state.range(0));
+  const bool across = kind == kvs::RowKind::kKivi4 || kind == kvs::RowKind::kKivi2;
+  const kvs::RowFormat values{.kind = kind, .group = across ? 32U : 0U};
+  kvs::RowFormat keys = values;
+  keys.across_tokens = across;
+  const auto backend = kvs::make_backend("cpu", DType::kF32);
+  const std::vector<float> rows = random_values(kKvHeads * kPast * kHeadDim, 1),
+                           halves(kKvHeads * kPast * kHeadDim, 0.5F);
+  std::vector<Layer> layers;
+  for (std::size_t n = 0; n < kLayers; ++n)
+    layers.push_back({{*backend, keys, rows, kKvHeads, kHeadDim}, {*backend, values, halves, kKvHeads, kHeadDim}});
+  const auto q = uploaded<4>(*backend, random_values(kQueryHeads * kHeadDim, 2), {1, kQueryHeads, 1, kHeadDim});
+  const auto k = uploaded<4>(*backend, random_values(kKvHeads * kHeadDim, 3), {1, kKvHeads, 1, kHeadDim});
+  const auto v = uploaded<4>(*backend, std::vector<float>(kKvHeads * kHeadDim, 0.5F), {1, kKvHeads, 1, kHeadDim});
+  const OwnedOperand out(*backend, 1, kQueryHeads * kHeadDim);
+  const auto run = [&] {
+    for (const Layer& layer : layers)
+      backend->attention({q.view(), k.view(), v.view(), {layer.k.held(), layer.v.held()}, 0.125F, 0, 0}, out);
+  };
+  run();
+  for (const float value : out.values())
+    if (!(std::abs(value - 0.5F) < 4e-3F)) return state.SkipWithError("wrong result");
+  best_of(state, 4.0 * static_cast<double>(kLayers * kQueryHeads * kPast * kHeadDim), "GFLOPS", run);
+  state.counters["GBps"] =
+      state.counters["GFLOPS"] / 4 / static_cast<double>(kQueryHeads * kPast * kHeadDim) *
+      static_cast<double>(kKvHeads * (layers[0].k.held().bytes(kPast) + layers[0].v.held().bytes(kPast)));
+}
+
 void model_products(benchmark::internal::Benchmark* benchmark) {
   for (const int type : {0, 1})
     for (const auto& [n, k] : {std::pair(960, 576), {576, 576}, {3072, 576}, {576, 1536}})
@@ -210,6 +244,12 @@ void model_products(benchmark::internal::Benchmark* benchmark) {
 
 BENCHMARK(plain_product)->ArgNames({"bf16", "m", "n", "k"})->Apply(model_products)->UseRealTime();
 BENCHMARK(linear)->ArgNames({"bf16", "m", "n", "k"})->Apply(model_products)->UseRealTime();
+BENCHMARK(linear)
+    ->ArgNames({"bf16", "m", "n", "k"})
+    ->Args({0, 1, 49152, 576})
+    ->Args({1, 1, 49152, 576})
+    ->Args({1, 6, 49152, 576})
+    ->UseRealTime();
 BENCHMARK(plain_product)
     ->ArgNames({"bf16", "m", "n", "k"})
     ->Args({0, kTokens, 49152, 576})
@@ -226,6 +266,15 @@ BENCHMARK(plain_attention_products)
     ->Args({1, kTokens})
     ->UseRealTime();
 BENCHMARK(attention)->ArgNames({"bf16", "tokens"})->Args({0, kTokens})->Args({1, kTokens})->UseRealTime();
+BENCHMARK(attend_stored)
+    ->ArgName("kind")
+    ->Arg(static_cast<int>(kvs::RowKind::kF32))
+    ->Arg(static_cast<int>(kvs::RowKind::kBF16))
+    ->Arg(static_cast<int>(kvs::RowKind::kQ8_0))
+    ->Arg(static_cast<int>(kvs::RowKind::kQ4_0))
+    ->Arg(static_cast<int>(kvs::RowKind::kKivi4))
+    ->Arg(static_cast<int>(kvs::RowKind::kKivi2))
+    ->UseRealTime();
 BENCHMARK(rms_norm)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
 BENCHMARK(up_projection)->ArgName("bf16")->Arg(0)->Arg(1)->UseRealTime();
 BENCHMARK(split_and_rope)->UseRealTime();
