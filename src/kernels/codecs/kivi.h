@@ -8,6 +8,22 @@
 namespace kvs::codecs {
 namespace {  // NOLINT: see scalars.h
 
+/// x[i] = ((codes[i] >> shift) & mask) · step[i] + low[i]
+KVS_CODEC void take_byte_codes(const std::uint8_t* codes, unsigned shift, unsigned mask, std::size_t count,
+                               const float* low, const float* step, float* x) noexcept {
+  std::size_t i = 0;
+#ifndef __CUDACC__
+  const auto floats = [](const float* from) { return loaded<WideFloats>(reinterpret_cast<const std::uint8_t*>(from)); };
+  for (; i + kWide <= count; i += kWide) {
+    const WideFloats code = wide_at<WideBytes>(codes + i, [&](WideInts byte) {
+      return (byte >> static_cast<int>(shift)) & static_cast<int>(mask);
+    });
+    put(reinterpret_cast<std::uint8_t*>(x + i), code * floats(step + i) + floats(low + i));
+  }
+#endif
+  for (; i < count; ++i) x[i] = static_cast<float>((codes[i] >> shift) & mask) * step[i] + low[i];
+}
+
 /// KIVI (new_pack.py) and QuaRot (kv_cache.py): the minimum and the step are rounded to f16; the codes follow from the
 /// rounded values. Across tokens, the minima, the steps and each byte of the codes are contiguous over the channels.
 /// @tparam Floor  smallest range, in units of 1e-5
@@ -26,8 +42,7 @@ struct Stepped {
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
     const float low = half_at(from), step = half_at(from + 2);
-    each_code<Bits>(from + 4, count,
-                    [&](std::size_t i, unsigned code) { x[i] = static_cast<float>(code) * step + low; });
+    take_codes<Bits>(from + 4, count, x, [&](auto code) { return code * step + low; });
   }
 
   /// @param x  [token, channel], all tokens of a group
@@ -47,21 +62,14 @@ struct Stepped {
   KVS_CODEC static void decode_across(const std::uint8_t* from, std::size_t tokens, std::size_t channels, float* x,
                                       float* scratch) noexcept {
     float *const low = scratch, *const step = scratch + channels;
-    for (std::size_t channel = 0; channel < channels; ++channel) {
-      low[channel] = half_at(from + 2 * channel);
-      step[channel] = half_at(from + 2 * (channels + channel));
-    }
+    take_halves(from, channels, low);
+    take_halves(from + 2 * channels, channels, step);
     constexpr unsigned kParts = 8 / Bits;
     const std::size_t bytes = tokens / kParts;
-    for (unsigned part = 0; part < kParts; ++part)
-      for (std::size_t i = 0; i < bytes; ++i) {
-        const std::uint8_t* const codes = from + (4 + i) * channels;
-        float* const row = x + (part * bytes + i) * channels;
-        for (std::size_t channel = 0; channel < channels; ++channel) {
-          const unsigned code = static_cast<unsigned>(codes[channel] >> (Bits * part)) & ((1U << Bits) - 1);
-          row[channel] = static_cast<float>(code) * step[channel] + low[channel];
-        }
-      }
+    for (std::size_t i = 0; i < bytes; ++i)
+      for (unsigned part = 0; part < kParts; ++part)
+        take_byte_codes(from + (4 + i) * channels, Bits * part, (1U << Bits) - 1, channels, low, step,
+                        x + (part * bytes + i) * channels);
   }
 };
 

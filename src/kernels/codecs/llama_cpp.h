@@ -20,7 +20,12 @@ struct Q8_0 {
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
     const float d = half_at(from);
-    for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(static_cast<std::int8_t>(from[2 + i])) * d;
+    std::size_t i = 0;
+#ifndef __CUDACC__
+    for (; i + kWide <= count; i += kWide)
+      put(reinterpret_cast<std::uint8_t*>(x + i), wide_at<WideSignedBytes>(from + 2 + i, [](WideInts code) { return code; }) * d);
+#endif
+    for (; i < count; ++i) x[i] = static_cast<float>(static_cast<std::int8_t>(from[2 + i])) * d;
   }
 };
 
@@ -56,11 +61,11 @@ struct SymmetricBlock {
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
     const float d = half_at(from);
-    const auto use = [&](std::size_t i, unsigned code) { x[i] = (static_cast<float>(code) - kLevels) * d; };
     if constexpr (Bits == 5)
-      each_five_bits(from + 2, use);
+      each_five_bits(from + 2,
+                     [&](std::size_t i, unsigned code) { x[i] = (static_cast<float>(code) - kLevels) * d; });
     else
-      each_code<4>(from + 2, count, use);
+      take_codes<4>(from + 2, count, x, [&](auto code) { return (code - kLevels) * d; });
   }
 };
 
@@ -82,11 +87,10 @@ struct AffineBlock {
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
     const float d = half_at(from), low = half_at(from + 2);
-    const auto use = [&](std::size_t i, unsigned code) { x[i] = static_cast<float>(code) * d + low; };
     if constexpr (Bits == 5)
-      each_five_bits(from + 4, use);
+      each_five_bits(from + 4, [&](std::size_t i, unsigned code) { x[i] = static_cast<float>(code) * d + low; });
     else
-      each_code<4>(from + 4, count, use);
+      take_codes<4>(from + 4, count, x, [&](auto code) { return code * d + low; });
   }
 };
 

@@ -22,7 +22,7 @@ struct Half {
     for (std::size_t i = 0; i < count; ++i) put_half(to + 2 * i, x[i]);
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
-    for (std::size_t i = 0; i < count; ++i) x[i] = half_at(from + 2 * i);
+    take_halves(from, count, x);
   }
 };
 

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#if defined(__AVX2__) && !defined(__CUDACC__)
+#include <immintrin.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/row_format.h"
 
@@ -45,11 +50,15 @@ KVS_CODEC float round_away(float x) noexcept {
 KVS_CODEC unsigned code_of(float whole) noexcept { return static_cast<unsigned>(static_cast<int>(whole)); }
 
 KVS_CODEC float half_value(std::uint16_t bits) noexcept {
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  return _cvtsh_ss(bits);
+#else
   const std::uint32_t size = static_cast<std::uint32_t>(bits & 0x7fffU) << 13;
   const std::uint32_t normal = size + (size < 0x0f800000U ? 112U << 23 : 224U << 23);  // or infinity, NaN
   const float subnormal = float_of(size + 0x38800000U) - 0x1p-14F;
   const std::uint32_t widened = size < 0x00800000U ? bits_of(subnormal) : normal;
   return float_of(widened | static_cast<std::uint32_t>(bits & 0x8000U) << 16);
+#endif
 }
 /// Rounds to nearest even. Overflow becomes infinity.
 KVS_CODEC std::uint16_t half_bits(float value) noexcept {
@@ -75,6 +84,36 @@ KVS_CODEC void put(std::uint8_t* to, T value) noexcept {
 }
 KVS_CODEC float half_at(const std::uint8_t* from) noexcept { return half_value(loaded<std::uint16_t>(from)); }
 KVS_CODEC void put_half(std::uint8_t* to, float value) noexcept { put(to, half_bits(value)); }
+/// x[i] = half_at(from + 2 i)
+KVS_CODEC void take_halves(const std::uint8_t* from, std::size_t count, float* x) noexcept {
+  std::size_t i = 0;
+#if defined(__AVX2__) && !defined(__CUDACC__)
+  for (; i + 8 <= count; i += 8) _mm256_storeu_ps(x + i, _mm256_cvtph_ps(loaded<__m128i>(from + 2 * i)));
+#endif
+  for (; i < count; ++i) x[i] = half_at(from + 2 * i);
+}
+
+// Decoding in vectors of eight values. Compilers make vectors of four from the scalar loops. A GPU has a thread for each
+// group.
+#ifndef __CUDACC__
+inline constexpr std::size_t kWide = 8;
+using WideInts = std::int32_t __attribute__((vector_size(4 * kWide)));
+using WideFloats = float __attribute__((vector_size(4 * kWide)));
+using WideBytes = std::uint8_t __attribute__((vector_size(kWide)));
+using WideSignedBytes = std::int8_t __attribute__((vector_size(kWide)));
+/// Returns eight integers of one byte each as floats, after `change`, an operation on WideInts.
+template <class Bytes, class Change>
+WideFloats wide_at(const std::uint8_t* from, Change change) noexcept {
+#if defined(__AVX2__)  // compilers widen a vector of bytes value by value
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  const __m256i integers =
+      std::is_same_v<Bytes, WideBytes> ? _mm256_cvtepu8_epi32(bytes) : _mm256_cvtepi8_epi32(bytes);
+  return __builtin_convertvector(change(reinterpret_cast<WideInts>(integers)), WideFloats);
+#else
+  return __builtin_convertvector(change(__builtin_convertvector(loaded<Bytes>(from), WideInts)), WideFloats);
+#endif
+}
+#endif
 
 /// An fp8 format with `Mantissa` bits of mantissa, 7 − `Mantissa` bits of exponent and the largest value kMax: e4m3fn
 /// or e5m2.
@@ -186,6 +225,31 @@ KVS_CODEC void each_code(const std::uint8_t* from, std::size_t count, Use use) n
       for (std::size_t i = 0; i < bytes; ++i)
         use(part * bytes + i, static_cast<unsigned>(from[i] >> (Bits * part)) & ((1U << Bits) - 1));
   }
+}
+
+/// x[i] = value(code of i), for codes of 2 or 4 bits. `value` takes and returns a float or WideFloats.
+template <unsigned Bits, class Value>
+KVS_CODEC void take_codes(const std::uint8_t* from, std::size_t count, float* x, Value value) noexcept {
+  constexpr unsigned kParts = 8 / Bits;
+  const std::size_t bytes = count / kParts;
+#ifdef __CUDACC__
+  const std::size_t rest = bytes;
+#else
+  const std::size_t rest = bytes % kWide;
+  for (std::size_t i = 0; i < bytes - rest; i += kWide)
+    for (unsigned part = 0; part < kParts; ++part) {
+      const WideFloats codes = wide_at<WideBytes>(
+          from + i, [&](WideInts byte) { return (byte >> static_cast<int>(Bits * part)) & ((1 << Bits) - 1); });
+      put(reinterpret_cast<std::uint8_t*>(x + part * bytes + i), value(codes));
+    }
+#endif
+  from += bytes - rest;
+  x += bytes - rest;
+  for (unsigned part = 0; part < kParts; ++part)
+    for (std::size_t i = 0; i < rest; ++i) {
+      const unsigned code = static_cast<unsigned>(from[i] >> (Bits * part)) & ((1U << Bits) - 1);
+      x[part * bytes + i] = value(static_cast<float>(code));
+    }
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <type_traits>
+
 #include "kernels/cpu/simd/functions.h"
 
 // Goto and van de Geijn (2008), doi:10.1145/1356052.1356053. A slice of B's panel in depth (k) that fits the
@@ -23,19 +25,20 @@ constexpr std::size_t panels_at_once(std::size_t rows) {
 constexpr std::size_t kMaxPanels = panels_at_once(1);
 constexpr std::size_t kMaxDepth = 384;  // 24 KiB a panel
 
-/// A part of a product: `depth` values of k.
+/// A part of a product: `depth` values of k. Panel is float, or std::uint16_t for bf16 that is widened when it is read.
+template <class Panel>
 struct Strip {
   const float* x;  // [row, x_stride]
   std::size_t x_stride;
-  const float* panels;  // [panel, panel_stride]
+  const Panel* panels;  // [panel, panel_stride]
   std::size_t panel_stride, depth;
   float* out;  // [row, out_stride]
   std::size_t out_stride;
   bool go_on;  // start from the sums in `out` instead of 0
 };
 
-template <std::size_t kRows, std::size_t kPanels>
-void multiply_strip(const Strip& s) {
+template <std::size_t kRows, std::size_t kPanels, class Panel>
+void multiply_strip(const Strip<Panel>& s) {
   Lanes sums[kRows][kPanels * kVectors];
   for (std::size_t row = 0; row < kRows; ++row)
     for (std::size_t i = 0; i < kPanels * kVectors; ++i)
@@ -57,8 +60,8 @@ void multiply_strip(const Strip& s) {
 }
 
 /// Multiplies a strip of at most kMaxRows rows with the panels that the caller processes at once, or with one panel.
-template <std::size_t kRows = kMaxRows>
-void multiply_rows(const Strip& strip, std::size_t rows, std::size_t panels) {
+template <std::size_t kRows = kMaxRows, class Panel>
+void multiply_rows(const Strip<Panel>& strip, std::size_t rows, std::size_t panels) {
   if (rows < kRows) {
     if constexpr (kRows > 1) multiply_rows<kRows - 1>(strip, rows, panels);
   } else if (panels == 1) {
@@ -120,19 +123,6 @@ class Multiplication {
     return rows_;
   }
 
-  /// Returns `count` panels at this depth, in f32.
-  const float* panels_at(std::size_t panel, std::size_t count, std::size_t first, std::size_t depth,
-                         std::size_t& stride) {
-    const std::size_t at = panel * p_.panel_stride + first * kPanel;
-    stride = p_.panel_stride;
-    if (!p_.bf16) return static_cast<const float*>(p_.panels) + at;
-    stride = depth * kPanel;
-    for (std::size_t i = 0; i < count; ++i)
-      widen(static_cast<const std::uint16_t*>(p_.panels) + at + i * p_.panel_stride, depth * kPanel,
-            panels_ + i * stride);
-    return panels_;
-  }
-
   void take_depth(std::size_t first, std::size_t depth) {
     std::size_t x_stride = 0;
     const float* x = rows_at(first, depth, x_stride);
@@ -147,24 +137,39 @@ class Multiplication {
 
   void multiply_panels(const float* x, std::size_t x_stride, std::size_t panel, std::size_t count, std::size_t first,
                        std::size_t depth, float* to, std::size_t stride) {
-    Strip strip{.x = x,
-                .x_stride = x_stride,
-                .panels = nullptr,
-                .panel_stride = 0,
-                .depth = depth,
-                .out = to,
-                .out_stride = stride,
-                .go_on = first > 0};
-    strip.panels = panels_at(panel, count, first, depth, strip.panel_stride);
+    const auto strips = [&](const auto* panels, std::size_t panel_stride) {
+      multiply_strips<std::remove_cvref_t<decltype(*panels)>>({.x = x,
+                                                               .x_stride = x_stride,
+                                                               .panels = panels,
+                                                               .panel_stride = panel_stride,
+                                                               .depth = depth,
+                                                               .out = to,
+                                                               .out_stride = stride,
+                                                               .go_on = first > 0},
+                                                              count);
+    };
+    const std::size_t at = panel * p_.panel_stride + first * kPanel;
+    if (!p_.bf16) return strips(static_cast<const float*>(p_.panels) + at, p_.panel_stride);
+    const auto* const narrow = static_cast<const std::uint16_t*>(p_.panels) + at;
+    if (p_.m <= kMaxRows) return strips(narrow, p_.panel_stride);  // they are read once
+    for (std::size_t i = 0; i < count; ++i)
+      widen(narrow + i * p_.panel_stride, depth * kPanel, panels_ + i * depth * kPanel);
+    strips(panels_, depth * kPanel);
+  }
+
+  template <class Panel>
+  void multiply_strips(Strip<Panel> strip, std::size_t count) {
+    const float* const x = strip.x;
+    float* const to = strip.out;
     for (std::size_t row = 0; row < p_.m; row += kMaxRows) {
       const std::size_t rows = p_.m - row < kMaxRows ? p_.m - row : kMaxRows;
-      strip.x = x + row * x_stride;
-      strip.out = to + row * stride;
+      strip.x = x + row * strip.x_stride;
+      strip.out = to + row * strip.out_stride;
       if (count == 1 || panels_at_once(rows) == count) {
         multiply_rows(strip, rows, count);
         continue;
       }
-      Strip single = strip;  // a last strip with fewer rows, which would process more panels at once
+      Strip<Panel> single = strip;  // a last strip with fewer rows, which would process more panels at once
       for (std::size_t i = 0; i < count; ++i, single.panels += strip.panel_stride, single.out += kPanel)
         multiply_rows(single, rows, 1);
     }
