@@ -91,8 +91,12 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
   const States past(input.past);
   States own({input.k, input.v, tokens});
   own.first_chunk = past.all_chunks();
-  const std::size_t step = cpu::AttentionBlock::block_tokens(group, tokens), units = members * kv_heads;
-  const cpu::AttentionBlock block(*products_, layout, group, step, tokens,
+  const std::size_t step = cpu::AttentionBlock::block_tokens(group, tokens), blocks = (tokens + step - 1) / step;
+  // A task is a block of tokens in the query heads of a KV head; a single query head where these are few, for even
+  // shares of the threads.
+  const bool are_few = blocks * members * kv_heads < 4 * static_cast<std::size_t>(threads_);
+  const std::size_t heads = are_few ? 1 : group, units = members * query_heads / heads;
+  const cpu::AttentionBlock block(*products_, layout, heads, step, tokens,
                                   {.scale = input.scale,
                                    .softcap = input.softcap,
                                    .window = input.window,
@@ -106,24 +110,23 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
   pack_states(layout, past, packed, scratch_);
   pack_states(layout, own, packed, scratch_);
 
-  const std::size_t blocks = (tokens + step - 1) / step;
   std::atomic<bool> refused = false;
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
   for (std::size_t task = 0; task < blocks * units; ++task) {
     const std::size_t first = (blocks - 1 - task / units) * step;  // the longest rows first
-    const std::size_t member = task % units / kv_heads, head = task % kv_heads;
-    const std::size_t row = member * tokens + first, column = head * group * head_dim;
+    const std::size_t unit = task % units * heads, member = unit / query_heads, head = unit % query_heads;
+    const std::size_t row = member * tokens + first, column = head * head_dim;
     const cpu::QueryBlock queries{
-        .q = input.q.data() + ((member * query_heads + head * group) * tokens + first) * head_dim,
+        .q = input.q.data() + (unit * tokens + first) * head_dim,
         .head_stride = tokens * head_dim,
         .first_token = first,
         .tokens = std::min(step, tokens - first),
         .position = past.tokens + first,
-        .sinks = input.sinks.empty() ? nullptr : input.sinks.data() + head * group,
+        .sinks = input.sinks.empty() ? nullptr : input.sinks.data() + head,
         .out = static_cast<std::byte*>(out.data) + (row * out.columns + column) * item_size(compute_type()),
         .out_stride = out.columns};
     const std::size_t worker = cpu::this_worker();
-    const auto runs = runs_of(past, own, packed, layout.chunk_bytes(), member, head);
+    const auto runs = runs_of(past, own, packed, layout.chunk_bytes(), member, head / group);
     if (!block.run(queries, runs, worker, scratch_[worker].data())) refused = true;
   }
   cpu::require(!refused, "attention", "its products to run");

@@ -24,17 +24,34 @@ inline Lanes exp(Lanes x) noexcept {
   return scale_by_power_of_two(power, n);
 }
 
-/// 2^x within 2 units in the last place, with the special values of exp(). Cheaper than exp(), because x − n is exact.
-inline Lanes exp2(Lanes x) noexcept {
-  x = smaller(splat(129.0F), larger(splat(-151.0F), x));
-  const Lanes n = (x + kRoundToInteger) - kRoundToInteger, r = x - n;
+/// 2^r for |r| ≤ 1/2.
+inline Lanes exp2_of_fraction(Lanes r) noexcept {
   Lanes power = r * 0x1.41fb82p-13F + 0x1.5f3eacp-10F;
   power = power * r + 0x1.3b2d4ep-7F;
   power = power * r + 0x1.c6aee8p-5F;
   power = power * r + 0x1.ebfbdcp-3F;
   power = power * r + 0x1.62e430p-1F;
-  power = power * r + 1.0F;
-  return scale_by_power_of_two(power, n);
+  return power * r + 1.0F;
+}
+
+/// 2^x within 2 units in the last place, with the special values of exp(). Cheaper than exp(), because x − n is exact.
+inline Lanes exp2(Lanes x) noexcept {
+  x = smaller(splat(129.0F), larger(splat(-151.0F), x));
+  const Lanes n = (x + kRoundToInteger) - kRoundToInteger;
+  return scale_by_power_of_two(exp2_of_fraction(x - n), n);
+}
+
+/// exp2() for x ≤ 0, the weights of a softmax: 0 below 2^-126.5.
+inline Lanes exp2_of_nonpositive(Lanes x) noexcept {
+#if defined(__AVX512F__)
+  return exp2(x);
+#else
+  x = larger(splat(-127.0F), x);
+  const Lanes shifted = x + kRoundToInteger, r = x - (shifted - kRoundToInteger);
+  // n is in the low bits of `shifted`; its higher bits are shifted out. The exponent of 2^-127 is that of 0.
+  const auto factor = reinterpret_cast<Lanes>((reinterpret_cast<UintLanes>(shifted) + 127U) << 23);
+  return exp2_of_fraction(r) * factor;
+#endif
 }
 
 /// tanh x within 3 units in the last place; ±1 for ±∞, NaN for NaN. Near 0 it is x + x³q(x²) with a relative error

@@ -10,8 +10,12 @@ namespace {
 constexpr float kNothing = -__builtin_inff();
 
 float largest_of(const float* values, std::size_t count) {
-  Lanes best = splat(kNothing);
+  constexpr std::size_t kAtOnce = 4;  // a comparison need not wait for the one before
+  Lanes bests[kAtOnce] = {splat(kNothing), splat(kNothing), splat(kNothing), splat(kNothing)};
   std::size_t at = 0;
+  for (; at + kAtOnce * kLanes <= count; at += kAtOnce * kLanes)
+    for (std::size_t n = 0; n < kAtOnce; ++n) bests[n] = larger(load(values + at + n * kLanes), bests[n]);
+  Lanes best = larger(larger(bests[0], bests[1]), larger(bests[2], bests[3]));
   for (; at + kLanes <= count; at += kLanes) best = larger(load(values + at), best);
   if (at < count) best = larger(load_part(values + at, count - at, kNothing), best);
   return largest(best);
@@ -23,12 +27,12 @@ Lanes exponentiate(const float* scores, std::size_t count, std::size_t width, fl
   Lanes sum{};
   std::size_t at = 0;
   for (; at + kLanes <= count; at += kLanes) {
-    const Lanes value = exp2((load(scores + at) - base) * scale);
+    const Lanes value = exp2_of_nonpositive((load(scores + at) - base) * scale);
     sum += value;
     store_fast(p + at, value);
   }
   if (at < count) {
-    const Lanes value = exp2((load_part(scores + at, count - at, kNothing) - base) * scale);  // 2^−∞ = 0
+    const Lanes value = exp2_of_nonpositive((load_part(scores + at, count - at, kNothing) - base) * scale);  // 2^−∞ = 0
     sum += value;
     store_fast(p + at, value);
     at += kLanes;
