@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "calibrate/transform/coded_group.h"
+#include "calibrate/transform/coder.h"
 #include "core/error.h"
 
 namespace kvs::inline calibrate {
@@ -56,9 +58,9 @@ class TransformCache final : public LayerCache {
   /// Restores everything, rotated, for each group of tokens that must be processed separately, and then attends.
   void attend_states(LayerStates& states, const Operand& out) {
     Backend& backend = states.backend;
-    const std::size_t tokens = states.tokens(), base = group_->start();
-    TokenRows past = group_->read(states, layer_);
-    for (std::size_t at = 0, count = 0; at < tokens; at += count) {
+    const std::size_t tokens = states.tokens(), base = group_->start(), first = tokens_at_once(states);
+    TokenRows past = first > 0 ? attend_at_once(states, first, out) : group_->read(states, layer_);
+    for (std::size_t at = first, count = 0; at < tokens; at += count) {
       count = group_->products().recent == 0 ? tokens : std::min(tokens - at, group_->room(layer_));
       const CallTokens some(states, at, count);
       group_->keep(some.states, layer_);
@@ -72,6 +74,64 @@ class TransformCache final : public LayerCache {
       backend.rope(older->k.view(), states.rope, position, RopeDirection::kForward, {});
       past.put(backend, position - base, *older);
     }
+  }
+
+  /// Returns the number of tokens of a text's first call that attend_at_once() takes: those before the last step of
+  /// coding, whose bytes are the call's peak. (Not so in the storage form, where rows wait for a whole block.)
+  std::size_t tokens_at_once(const LayerStates& states) const noexcept {
+    const TransformProducts& products = group_->products();
+    const std::size_t sinks = products.sinks, recent = products.recent;
+    const bool is_new = group_->layers() == 1 && group_->end(layer_) == 0 && states.window + states.chunk == 0;
+    if (!is_new || products.entropy != nullptr || recent == 0 || states.tokens() < sinks + 4 * recent) return 0;
+    return sinks + ((states.tokens() - sinks) / recent - 1) * recent;
+  }
+
+  /// Number of tokens that wait at once in attend_at_once().
+  static constexpr std::size_t kCodedAtOnce = 256;
+
+  /// Codes tokens [0, count) of a text before they attend: what a token reads does not depend on the tokens after it.
+  /// The states that each token reads have the bits of attend_states(). @return everything, as attend_states() restores
+  TokenRows attend_at_once(LayerStates& states, std::size_t count, const Operand& out) {
+    Backend& backend = states.backend;
+    const std::size_t sinks = group_->products().sinks, recent = group_->products().recent;
+    const CallTokens all(states, 0, count);
+    std::vector<TokenRows::Part> older;
+    std::size_t coded = 0;
+    for (std::size_t first = 0, some = 0; first < count; first += some) {
+      some = std::min(kCodedAtOnce, count - first);
+      const CallTokens part(all.states, first, some);
+      group_->keep(part.states, layer_);
+      if (some < count) {
+        put_rows(backend, part.states.k, all.states.k, first);
+        put_rows(backend, part.states.v, all.states.v, first);
+      }
+      const std::size_t fresh = first + some - std::min(first + some, sinks + coded + recent);
+      if (fresh == 0) continue;
+      older.push_back(*group_->code_waiting(backend, fresh));
+      backend.rope(older.back().k.view(), states.rope, sinks + coded, RopeDirection::kForward, {});
+      coded += fresh;
+    }
+    rotate_at(all.states, all.states.first_position);
+    TokenRows past;
+    if (sinks > 0) past.append(backend, all.states.k, all.states.v, 0, sinks);
+    for (const TokenRows::Part& part : older)
+      past.append(backend, part.k.view(), part.v.view(), 0, part.k.view().extent(2));
+    const auto rows = [](StoredRows held, std::size_t first, std::size_t used) {
+      held.data = held.row(0, 0, first);  // in every head; the stride does not change
+      held.count = used;
+      return held;
+    };
+    const StoredRows k(all.states.k, count), v(all.states.v, count);
+    for (std::size_t at = 0, step = sinks + 2 * recent; at < count; at += step, step = recent) {
+      const CallTokens some(all.states, at, step);
+      PastKv read;
+      if (at > 0)  // the last tokens have not been coded yet
+        read = {rows(past.held().k, 0, at - recent), rows(past.held().v, 0, at - recent), rows(k, at - recent, recent),
+                rows(v, at - recent, recent)};
+      attend_rows(some.states, read, operand_rows(backend, out, at, step));
+    }
+    past.append(backend, all.states.k, all.states.v, count - recent, recent);
+    return past;
   }
 
   /// Returns true if the codes are read directly: by a single token that reads all of them, with weights that sum to 1.

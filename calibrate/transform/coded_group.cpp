@@ -80,16 +80,21 @@ std::optional<TokenRows::Part> CodedGroup::settle(Backend& backend) {
   drop_old(backend);
   for (std::size_t n = 0; n < layers_.size(); ++n)
     if (const CacheBytes now = bytes(n); now.stored > layers_[n].peak.stored) layers_[n].peak = now;
-  const std::size_t recent = products_->recent, position = waiting_from(0);
+  const std::size_t recent = products_->recent;
   if (recent == 0 || layers_.front().waiting.count() < 2 * recent) return std::nullopt;
+  return code_waiting(backend, recent);
+}
+
+std::optional<TokenRows::Part> CodedGroup::code_waiting(Backend& backend, std::size_t count) {
+  const std::size_t position = waiting_from(0);
   std::vector<TokenRows::Part> older;
   std::vector<TokenStates> states;
   older.reserve(layers_.size());
   states.reserve(layers_.size());
   for (Layer& layer : layers_) {
-    const TokenRows::Part& part = older.emplace_back(layer.waiting.copy(backend, 0, recent));
+    const TokenRows::Part& part = older.emplace_back(layer.waiting.copy(backend, 0, count));
     states.push_back({part.k.view(), part.v.view()});
-    layer.waiting.drop_front(backend, recent);
+    layer.waiting.drop_front(backend, count);
   }
   code(backend, states, 0);
   if (layers_.size() > 1) return std::nullopt;

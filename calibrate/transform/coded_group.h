@@ -26,6 +26,7 @@ class CodedGroup {
   std::size_t start() const noexcept { return start_; }
   std::size_t coded_from(std::size_t layer) const noexcept { return start_ + layers_[layer].sinks.count(); }
   std::size_t waiting_from(std::size_t layer) const noexcept { return coded_from(layer) + codes_->count(); }
+  std::size_t end(std::size_t layer) const noexcept { return waiting_from(layer) + layers_[layer].waiting.count(); }
   /// Returns the number of tokens that may come to a layer before older ones have to be coded.
   std::size_t room(std::size_t layer) const noexcept;
   /// Bytes of a layer: the codes count for the first one.
@@ -41,6 +42,8 @@ class CodedGroup {
   /// there are enough.
   /// @return in a group of one layer, the decoded states of these
   std::optional<TokenRows::Part> settle(Backend& backend);
+  /// Codes the first `count` waiting tokens of all layers. @return as settle()
+  std::optional<TokenRows::Part> code_waiting(Backend& backend, std::size_t count);
   /// Returns everything that a layer holds, rotated.
   TokenRows read(const LayerStates& states, std::size_t layer);
   /// Returns a layer's waiting tokens, then the sinks, with keys that rotate as if all of them came after the coded
@@ -54,7 +57,6 @@ class CodedGroup {
     CacheBytes peak;
   };
 
-  std::size_t end(std::size_t layer) const noexcept { return waiting_from(layer) + layers_[layer].waiting.count(); }
   RowBuffer::Part inputs_of(Backend& backend, std::size_t position, std::size_t count) const;
   std::size_t missing_sinks(std::size_t layer) const noexcept;
   void code(Backend& backend, const std::vector<TokenStates>& layers, std::size_t first);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "caches/full.h"
@@ -96,6 +97,30 @@ TEST_F(TransformCacheTest, HoldsTheSameAtOnceAndTokenByToken) {
         SCOPED_TRACE(::testing::Message() << threshold << ", " << recent << " recent, window " << window);
         expect_the_same(reversing_layer(threshold, 0.2, recent), window);
       }
+}
+
+TEST_F(TransformCacheTest, EveryTokenOfALongCallReadsWhatItReadsInShortCalls) {
+  constexpr std::size_t kAll = 700, kStep = 23, kWide = kCoderHeads * kCoderWidth;
+  const std::vector<float> k = test::random_values(kAll * kWide, 3), v = test::random_values(kAll * kWide, 4);
+  for (const bool by_head : {false, true}) {
+    for (const std::size_t recent : {8, 100, 300}) {
+      SCOPED_TRACE(::testing::Message() << recent << " recent, by head " << by_head);
+      const TransformLayer layer = by_head ? reversing_heads(recent) : reversing_layer(0.6F, 0.2, recent);
+      const auto whole = cache(layer), groups = cache(layer);
+      test::LayerHarness at_once(*whole, kCoderHeads, kCoderWidth, 0, kCoderAngle),
+          stepwise(*groups, kCoderHeads, kCoderWidth, 0, kCoderAngle);
+      const std::vector<float> read = at_once.feed(k, v, kAll, 0, 0.7F, kAll);
+      std::size_t peak = 0;
+      for (std::size_t first = 0; first < kAll; first += kStep) {
+        const std::size_t count = std::min(kStep, kAll - first);
+        const std::vector<float> some = stepwise.feed(k, v, kAll, first, 0.7F, count);
+        for (std::size_t n = 0; n < some.size(); ++n) ASSERT_NEAR(read[first * kWide + n], some[n], 1e-5) << first;
+        peak = std::max(peak, groups->peak().stored);
+      }
+      EXPECT_EQ(whole->peak().stored, peak);
+      EXPECT_EQ(whole->bytes().stored, groups->bytes().stored);
+    }
+  }
 }
 
 TEST_F(TransformCacheTest, HoldsTheSameByHead) {

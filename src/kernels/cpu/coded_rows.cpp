@@ -19,7 +19,8 @@ void code_rows(const StoredRows& held, std::size_t first, std::size_t count, con
                void (*code)(const CodedRows&) noexcept, std::span<AlignedBuffer> scratch) {
   for (AlignedBuffer& buffer : scratch) buffer.reserve(scratch_floats(held) * sizeof(float));
   const std::size_t heads = held.shape[1], step = rows_of_unit(held.format), units = count / step;
-#pragma omp parallel for num_threads(static_cast <int>(scratch.size())) schedule(static) if (heads * count > 256)
+  const bool is_much = heads * count > (held.format.kind == RowKind::kTrellis ? 1 : 256);
+#pragma omp parallel for num_threads(static_cast <int>(scratch.size())) schedule(static) if (is_much)
   for (std::size_t task = 0; task < heads * units; ++task) {
     const std::size_t head = task / units, row = task % units * step;
     code(coded(held, 0, head, first + row, step, x + head * head_stride + row * held.values(),
