@@ -110,5 +110,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return kvs::bench::run_program(argc, argv, 4, "decode_bench MODEL TOKENS STEPS CACHE [, CACHE ...] [--bf16] [--profile]", run);
+  return kvs::bench::run_program(argc, argv, 4,
+                                 "decode_bench MODEL TOKENS STEPS CACHE [, CACHE ...] [--bf16] [--profile]", run);
 }

@@ -193,15 +193,15 @@ int run(int argc, char** argv) {
     }
     if (n > 0 || repeats == 0) best = std::min(best, time);
   }
-  ProductTimes products(
-      bf16 && kvs::has_bf16_products() ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
-      std::max(repeats, 1));
+  ProductTimes products(bf16 && kvs::has_bf16_products() ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
+                        std::max(repeats, 1));
   const Bound bound = gemm_bound(source->config(), tokens, products);
   const auto count = static_cast<double>(tokens);
-  std::printf("kvspectrum %s %s T=%ld: %.3f s, %.0f tokens/s; GEMM-bound %.3f s (%.3f of attention), %.0f tokens/s; "
-              "ratio %.3f\n",
-              std::string(kvs::name_of(kvs::instruction_set())).c_str(), bf16 ? "bf16" : "f32", tokens, best,
-              count / best, bound.seconds(), bound.attention, count / bound.seconds(), bound.seconds() / best);
+  std::printf(
+      "kvspectrum %s %s T=%ld: %.3f s, %.0f tokens/s; GEMM-bound %.3f s (%.3f of attention), %.0f tokens/s; "
+      "ratio %.3f\n",
+      std::string(kvs::name_of(kvs::instruction_set())).c_str(), bf16 ? "bf16" : "f32", tokens, best, count / best,
+      bound.seconds(), bound.attention, count / bound.seconds(), bound.seconds() / best);
   if (profile) print_profile(model, backend, ids);
   return 0;
 }

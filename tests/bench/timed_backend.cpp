@@ -99,8 +99,7 @@ void TimedBackend::norm_heads(BackendView<float, 4> x, BackendView<const float, 
   timed(Operation::kNorm, 0, 2 * bytes_of(x), [&] { CpuBackend::norm_heads(x, gain, epsilon); });
 }
 void TimedBackend::linear(Operand x, const Weight& weight, BackendView<float, 2> out, bool accumulate) {
-  timed(Operation::kLinear, flops_of(x.rows, weight),
-        product_bytes(x, weight) + (accumulate ? 2 : 1) * bytes_of(out),
+  timed(Operation::kLinear, flops_of(x.rows, weight), product_bytes(x, weight) + (accumulate ? 2 : 1) * bytes_of(out),
         [&] { CpuBackend::linear(x, weight, out, accumulate); });
 }
 void TimedBackend::linear_f32(BackendView<const float, 2> x, const Weight& weight, BackendView<float, 2> out,
@@ -123,8 +122,7 @@ void TimedBackend::split_heads(BackendView<const float, 2> qkv, BackendView<floa
 }
 void TimedBackend::rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position,
                         RopeDirection direction, std::span<const std::uint8_t> chunks) {
-  timed(Operation::kRope, 0, 2 * bytes_of(x),
-        [&] { CpuBackend::rope(x, table, first_position, direction, chunks); });
+  timed(Operation::kRope, 0, 2 * bytes_of(x), [&] { CpuBackend::rope(x, table, first_position, direction, chunks); });
 }
 void TimedBackend::attention(const AttentionInput& input, Operand out) {
   const double heads = static_cast<double>(input.q.extent(0) * input.q.extent(1)),
@@ -137,7 +135,8 @@ void TimedBackend::attention(const AttentionInput& input, Operand out) {
 void TimedBackend::encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count,
                                const StoredRows& held, std::size_t at) {
   const double share = static_cast<double>(count) / static_cast<double>(rows.extent(2));
-  timed(Operation::kRowCodes, 0, share * bytes_of(rows), [&] { CpuBackend::encode_rows(rows, first, count, held, at); });
+  timed(Operation::kRowCodes, 0, share * bytes_of(rows),
+        [&] { CpuBackend::encode_rows(rows, first, count, held, at); });
 }
 void TimedBackend::decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) {
   timed(Operation::kRowCodes, 0, bytes_of(out), [&] { CpuBackend::decode_rows(held, first, out); });
@@ -158,11 +157,11 @@ MachinePeaks measure_peaks(CpuBackend& backend) {
   constexpr std::size_t kSide = 2048, kCopied = std::size_t{256} << 20;
   constexpr int kRepeats = 5;
   MachinePeaks peaks;
-  const auto weight = backend.make_weight(
-      {.rows = kSide, .columns = kSide, .read = [](std::size_t, std::size_t, std::span<float> out) {
-         std::iota(out.begin(), out.end(), 0.0F);
-         for (float& value : out) value = value / static_cast<float>(out.size()) - 0.5F;
-       }});
+  const auto weight =
+      backend.make_weight({.rows = kSide, .columns = kSide, .read = [](std::size_t, std::size_t, std::span<float> out) {
+                             std::iota(out.begin(), out.end(), 0.0F);
+                             for (float& value : out) value = value / static_cast<float>(out.size()) - 0.5F;
+                           }});
   const OperandBuffer x(backend, kSide, kSide);
   BackendTensor<float, 2> out(backend, {kSide, kSide});
   std::memset(x.get().data, 0, operand_bytes(backend, kSide, kSide));
@@ -195,8 +194,7 @@ void print_works(const OperationWorks& works, const MachinePeaks& peaks) {
   };
   for (std::size_t n = 0; n < works.size(); ++n) {
     if (works[n].calls == 0) continue;
-    const double bound =
-        std::max(works[n].flops / peaks.flops_per_second, works[n].bytes / peaks.bytes_per_second);
+    const double bound = std::max(works[n].flops / peaks.flops_per_second, works[n].bytes / peaks.bytes_per_second);
     bound_of_all += bound;
     row(std::string(kOperationNames[n]).c_str(), works[n], bound);
   }

@@ -14,8 +14,8 @@ namespace kvs::bench {
 struct OperationWork {
   std::size_t calls = 0;
   double seconds = 0;
-  double flops = 0;    // of products
-  double bytes = 0;    // read and written once: operands, weights and results
+  double flops = 0;  // of products
+  double bytes = 0;  // read and written once: operands, weights and results
 
   OperationWork& operator+=(const OperationWork& other);
   OperationWork operator-(const OperationWork& before) const;
@@ -89,8 +89,8 @@ struct MachinePeaks {
 };
 MachinePeaks measure_peaks(CpuBackend& backend);
 
-/// Prints a row of a Markdown table for each operation that ran, and for all together: the share of the time, the rates,
-/// and the time that the peaks allow, as a share of the time that it took.
+/// Prints a row of a Markdown table for each operation that ran, and for all together: the share of the time, the
+/// rates, and the time that the peaks allow, as a share of the time that it took.
 void print_works(const OperationWorks& works, const MachinePeaks& peaks);
 
 }  // namespace kvs::bench

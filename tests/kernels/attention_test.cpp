@@ -170,10 +170,10 @@ TEST_P(Attention, ReadsAllOfThePastOfEachMemberOrOfAll) {
 }
 
 TEST_P(Attention, OfFewTokensTakesAnyNumberOfRowsKeysAndChannels) {
-  for (const std::size_t head_dim : {1, 7, 8, 20, 63, 96}) {         // whole registers, and a part of one
+  for (const std::size_t head_dim : {1, 7, 8, 20, 63, 96}) {          // whole registers, and a part of one
     for (const std::size_t past : {1, 3, 4, 31, 33, 66, 257, 290}) {  // keys that are scored and mixed together
-      for (const auto& [query_heads, tokens] : {std::pair<std::size_t, std::size_t>{2, 1}, {4, 1}, {6, 1}, {10, 1},
-                                                {2, 5}, {8, 2}}) {
+      for (const auto& [query_heads, tokens] :
+           {std::pair<std::size_t, std::size_t>{2, 1}, {4, 1}, {6, 1}, {10, 1}, {2, 5}, {8, 2}}) {
         const Inputs in = random_inputs({1, query_heads, 2, tokens, head_dim, past, 1}, GetParam());
         SCOPED_TRACE(testing::Message() << head_dim << " dim, " << past << " past, " << query_heads << " heads, "
                                         << tokens << " tokens");

@@ -15,9 +15,8 @@ KVS_CODEC void take_byte_codes(const std::uint8_t* codes, unsigned shift, unsign
 #ifndef __CUDACC__
   const auto floats = [](const float* from) { return loaded<WideFloats>(reinterpret_cast<const std::uint8_t*>(from)); };
   for (; i + kWide <= count; i += kWide) {
-    const WideFloats code = wide_at<WideBytes>(codes + i, [&](WideInts byte) {
-      return (byte >> static_cast<int>(shift)) & static_cast<int>(mask);
-    });
+    const WideFloats code = wide_at<WideBytes>(
+        codes + i, [&](WideInts byte) { return (byte >> static_cast<int>(shift)) & static_cast<int>(mask); });
     put(reinterpret_cast<std::uint8_t*>(x + i), code * floats(step + i) + floats(low + i));
   }
 #endif

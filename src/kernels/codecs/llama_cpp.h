@@ -20,12 +20,17 @@ struct Q8_0 {
   }
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
     const float d = half_at(from);
-    std::size_t i = 0;
-#ifndef __CUDACC__
-    for (; i + kWide <= count; i += kWide)
-      put(reinterpret_cast<std::uint8_t*>(x + i), wide_at<WideSignedBytes>(from + 2 + i, [](WideInts code) { return code; }) * d);
+#ifdef __CUDACC__
+    const std::size_t rest = count;
+#else
+    const std::size_t rest = count % kWide;
+    for (std::size_t i = 0; i < count - rest; i += kWide)
+      put(reinterpret_cast<std::uint8_t*>(x + i),
+          wide_at<WideSignedBytes>(from + 2 + i, [](WideInts code) { return code; }) * d);
 #endif
-    for (; i < count; ++i) x[i] = static_cast<float>(static_cast<std::int8_t>(from[2 + i])) * d;
+    from += 2 + count - rest;
+    x += count - rest;
+    for (std::size_t i = 0; i < rest; ++i) x[i] = static_cast<float>(static_cast<std::int8_t>(from[i])) * d;
   }
 };
 
@@ -62,8 +67,7 @@ struct SymmetricBlock {
   KVS_CODEC static void decode(const std::uint8_t* from, std::size_t count, float* x) noexcept {
     const float d = half_at(from);
     if constexpr (Bits == 5)
-      each_five_bits(from + 2,
-                     [&](std::size_t i, unsigned code) { x[i] = (static_cast<float>(code) - kLevels) * d; });
+      each_five_bits(from + 2, [&](std::size_t i, unsigned code) { x[i] = (static_cast<float>(code) - kLevels) * d; });
     else
       take_codes<4>(from + 2, count, x, [&](auto code) { return (code - kLevels) * d; });
   }

@@ -93,8 +93,8 @@ KVS_CODEC void take_halves(const std::uint8_t* from, std::size_t count, float* x
   for (; i < count; ++i) x[i] = half_at(from + 2 * i);
 }
 
-// Decoding in vectors of eight values. Compilers make vectors of four from the scalar loops. A GPU has a thread for each
-// group.
+// Decoding in vectors of eight values. Compilers make vectors of four from the scalar loops. A GPU has a thread for
+// each group.
 #ifndef __CUDACC__
 inline constexpr std::size_t kWide = 8;
 using WideInts = std::int32_t __attribute__((vector_size(4 * kWide)));
@@ -106,8 +106,7 @@ template <class Bytes, class Change>
 WideFloats wide_at(const std::uint8_t* from, Change change) noexcept {
 #if defined(__AVX2__)  // compilers widen a vector of bytes value by value
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  const __m256i integers =
-      std::is_same_v<Bytes, WideBytes> ? _mm256_cvtepu8_epi32(bytes) : _mm256_cvtepi8_epi32(bytes);
+  const __m256i integers = std::is_same_v<Bytes, WideBytes> ? _mm256_cvtepu8_epi32(bytes) : _mm256_cvtepi8_epi32(bytes);
   return __builtin_convertvector(change(reinterpret_cast<WideInts>(integers)), WideFloats);
 #else
   return __builtin_convertvector(change(__builtin_convertvector(loaded<Bytes>(from), WideInts)), WideFloats);
