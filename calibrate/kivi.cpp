@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "caches/stored_range.h"
 #include "caches/token_rows.h"
 #include "caches/token_steps.h"
 #include "calibrate/method.h"
@@ -29,13 +30,7 @@ class WindowedRows {
 
   std::size_t recent() const noexcept { return recent_.count() - gone_; }
   const StoredRows& old() const noexcept { return old_.held(); }
-  StoredRows window() const {
-    StoredRows rows = recent_.held();
-    if (gone_ == 0) return rows;
-    rows.data = rows.row(0, 0, gone_);  // start of the window in every head; the stride does not change
-    rows.count -= gone_;
-    return rows;
-  }
+  StoredRows window() const { return stored_range(recent_.held(), gone_, recent()); }
   CacheBytes bytes() const noexcept {
     CacheBytes bytes = old_.bytes(), window = recent_.bytes();
     if (gone_ > 0) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "caches/stored_range.h"
 #include "calibrate/transform/coded_group.h"
 #include "calibrate/transform/coder.h"
 #include "core/error.h"
@@ -116,18 +117,13 @@ class TransformCache final : public LayerCache {
     if (sinks > 0) past.append(backend, all.states.k, all.states.v, 0, sinks);
     for (const TokenRows::Part& part : older)
       past.append(backend, part.k.view(), part.v.view(), 0, part.k.view().extent(2));
-    const auto rows = [](StoredRows held, std::size_t first, std::size_t used) {
-      held.data = held.row(0, 0, first);  // in every head; the stride does not change
-      held.count = used;
-      return held;
-    };
     const StoredRows k(all.states.k, count), v(all.states.v, count);
     for (std::size_t at = 0, step = sinks + 2 * recent; at < count; at += step, step = recent) {
       const CallTokens some(all.states, at, step);
       PastKv read;
       if (at > 0)  // the last tokens have not been coded yet
-        read = {rows(past.held().k, 0, at - recent), rows(past.held().v, 0, at - recent), rows(k, at - recent, recent),
-                rows(v, at - recent, recent)};
+        read = {stored_range(past.held().k, 0, at - recent), stored_range(past.held().v, 0, at - recent),
+                stored_range(k, at - recent, recent), stored_range(v, at - recent, recent)};
       attend_rows(some.states, read, operand_rows(backend, out, at, step));
     }
     past.append(backend, all.states.k, all.states.v, count - recent, recent);

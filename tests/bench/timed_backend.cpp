@@ -54,10 +54,6 @@ OperationWork& OperationWork::operator+=(const OperationWork& other) {
   return *this;
 }
 
-OperationWork OperationWork::operator-(const OperationWork& before) const {
-  return {calls - before.calls, seconds - before.seconds, flops - before.flops, bytes - before.bytes};
-}
-
 OperationWork total_of(const OperationWorks& works) {
   OperationWork total;
   for (const OperationWork& work : works) total += work;

@@ -18,7 +18,6 @@ struct OperationWork {
   double bytes = 0;  // read and written once: operands, weights and results
 
   OperationWork& operator+=(const OperationWork& other);
-  OperationWork operator-(const OperationWork& before) const;
 };
 
 enum class Operation : std::size_t {
