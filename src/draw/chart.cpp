@@ -28,6 +28,7 @@ std::vector<LegendEntry> legend_of(const Chart& chart) {
     }
     for (const Bars& bars : panel.bars) add({bars.name, Kind::kBar, {bars.colour, 0}});
     for (const Rule& rule : panel.rules) add({rule.name, Kind::kRule, {rule.colour, 0}});
+    for (const LegendEntry& entry : panel.legend) add(entry);
   }
   return entries;
 }

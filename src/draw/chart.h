@@ -90,6 +90,16 @@ struct ColourBar {
   bool operator==(const ColourBar&) const = default;
 };
 
+/// An entry of a legend.
+struct LegendEntry {
+  enum class Kind { kLine, kSteps, kMark, kBar, kRule };
+  std::string name;
+  Kind kind;
+  SeriesLook look{{}, 0};
+  bool line_and_mark = false, hollow = false;
+  bool operator==(const LegendEntry&) const = default;
+};
+
 /// A rectangle with axes, and its content.
 struct Panel {
   std::string key = {};                      // unique within the chart
@@ -102,6 +112,7 @@ struct Panel {
   std::vector<Series> series = {};
   std::vector<Rule> rules = {};
   std::vector<Note> notes = {};
+  std::vector<LegendEntry> legend = {};  // further entries of the legend
   std::optional<ColourBar> bar = {};
   std::size_t row = 0, column = 0;
 };
@@ -125,15 +136,6 @@ struct Figure {
 /// Gives the panels their places, from left to right and row by row.
 void arrange(Chart& chart, std::size_t columns);
 
-/// An entry of a legend.
-struct LegendEntry {
-  enum class Kind { kLine, kSteps, kMark, kBar, kRule };
-  std::string name;
-  Kind kind;
-  SeriesLook look{{}, 0};
-  bool line_and_mark = false;
-  bool operator==(const LegendEntry&) const = default;
-};
 /// Returns each name of the panels once, in order of first use.
 std::vector<LegendEntry> legend_of(const Chart& chart);
 

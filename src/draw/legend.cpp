@@ -13,7 +13,8 @@ constexpr double kMarkSize = 4;
 }  // namespace
 
 Markup legend_sample(const LegendEntry& entry, double x, double y, Medium medium) {
-  Markup mark = marker(medium, entry.look.form, entry.look.colour, x + kSample / 2, y, kMarkSize);
+  Markup mark =
+      marker(medium, entry.look.form, entry.look.colour, x + kSample / 2, y, kMarkSize, entry.hollow ? "hollow" : "");
   const auto stroke = [&](std::string_view roles) {
     return line(medium, x + 1, y, x + kSample - 1, y, roles, entry.look.colour);
   };

@@ -107,6 +107,8 @@ draw::Chart pareto_chart(const std::string& heading, const std::string& descript
     if (draw::Series series = method_series(points, drawn[n], n, panel.y.axis.low()); !series.points.empty())
       panel.series.push_back(std::move(series));
   panel.series.push_back(std::move(front));
+  if (std::ranges::any_of(points, &TradePoint::stored))
+    panel.legend.push_back({.name = "rows in a storage type", .kind = draw::LegendEntry::Kind::kMark, .hollow = true});
   return {.heading = heading, .panels = {std::move(panel)}, .plot_width = 680, .plot_height = 380};
 }
 

@@ -364,6 +364,16 @@ TEST(ParetoChart, AMethodKeepsItsLookWhateverStandsBesideIt) {
   EXPECT_EQ(look({lagkv}), draw::series_look(2));
 }
 
+TEST(ParetoChart, ExplainsHollowMarksWhereThereAreAny) {
+  TradePoint stored = trade_point("lagkv + q8_0", 0.2, 0.1);
+  stored.stored = true;
+  const auto words = [](const std::vector<TradePoint>& points) {
+    return drawn(pareto_chart("", "", divergence_scale(), points));
+  };
+  EXPECT_THAT(words({trade_point("lagkv", 0.25, 0.1), stored}), Contains("rows in a storage type"));
+  EXPECT_THAT(words({trade_point("lagkv", 0.25, 0.1)}), Not(Contains("rows in a storage type")));
+}
+
 TEST(ParetoChart, TellsAPointAndNamesTheFront) {
   TradePoint point = trade_point("lagkv", 0.25, 0.03), far = trade_point("far", 0.9, kInfinity);
   point.tooltip = "a <little> more";
