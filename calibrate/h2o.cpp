@@ -32,6 +32,9 @@ class H2oCache final : public LayerCache {
     for_each_token(states, out, [&](LayerStates& token, const Operand& row) { attend_token(token, row); });
   }
 
+  std::optional<FullStart> full_start(std::size_t) const override {
+    return {{options_.cache_size, rows_.types(), StartKind::kByToken}};
+  }
   CacheBytes bytes() const noexcept override {
     const std::size_t values = slots_.size() * rows_.count();
     CacheBytes bytes = rows_.bytes();

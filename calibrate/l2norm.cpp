@@ -34,6 +34,7 @@ class L2normCache final : public LayerCache {
     scores_.clear();
   }
 
+  std::optional<FullStart> full_start(std::size_t prefix) const override { return {{prefix, rows_.types()}}; }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
 
  private:

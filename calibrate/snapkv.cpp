@@ -67,6 +67,9 @@ class SnapkvCache final : public LayerCache {
     mass_.clear();
   }
 
+  std::optional<FullStart> full_start(std::size_t prefix) const override {
+    return {{prefix - options_.window, rows_.types()}};
+  }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
 
  private:

@@ -26,7 +26,11 @@ class StreamingCache final : public LayerCache {
   StreamingCache(const StreamingOptions& options, const KvTypes& types)
       : options_(options), sinks_(types), recent_(types) {}
 
-  std::size_t max_tokens_per_call() const noexcept override { return in_sinks() ? options_.sinks - seen_ : kUnlimited; }
+  /// The sinks come first, then the tokens that fill the cache: both attend at once.
+  std::size_t max_tokens_per_call() const noexcept override {
+    if (in_sinks()) return options_.sinks - seen_;
+    return seen_ < options_.cache_size ? options_.cache_size - seen_ : kUnlimited;
+  }
 
   void attend(LayerStates& states, const Operand& out) override {
     turn_later(states);
@@ -38,6 +42,9 @@ class StreamingCache final : public LayerCache {
     });
   }
 
+  std::optional<FullStart> full_start(std::size_t) const override {
+    return {{options_.cache_size, recent_.types(), StartKind::kStreaming}};
+  }
   std::size_t positions(std::size_t tokens) const noexcept override {
     return std::min(tokens, 2 * options_.cache_size);
   }

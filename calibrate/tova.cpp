@@ -35,6 +35,7 @@ class TovaCache final : public LayerCache {
     for_each_token(states, out, [&](LayerStates& token, const Operand& row) { attend_token(token, row); });
   }
 
+  std::optional<FullStart> full_start(std::size_t) const override { return {{cache_size_ - 1, rows_.types()}}; }
   CacheBytes bytes() const noexcept override {
     CacheBytes bytes = rows_.bytes();
     return bytes += {.used = positions_.size() * sizeof positions_[0]};

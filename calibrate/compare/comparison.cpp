@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "calibrate/compare/shared_starts.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "model/passes_together.h"
@@ -48,6 +49,7 @@ class Comparison {
         records_(records),
         ranks_(records.ranks()),
         progress_(progress),
+        starts_(decoder, documents, make, plan.prefix),
         results_(make.size()) {}
 
   std::vector<ConfigurationResult> run() {
@@ -55,6 +57,9 @@ class Comparison {
     std::iota(active.begin(), active.end(), 0);
     std::size_t done = 0;
     while (const std::optional<Round> round = next_round(done, active)) {
+      starts_.share(round->configurations);
+      keeps_logits_ = round->configurations.size() > 1 && logits_bytes(decoder_.model().config(), scored_tokens()) <=
+                                                              SharedStarts::max_bytes(decoder_.model());
       score(*round);
       done = round->last;
       active.clear();
@@ -153,15 +158,16 @@ class Comparison {
                    take(JsonCursor(result.record, "pass"));
                  });
     reference_.reset();
+    starts_.clear();
   }
 
   Json scored_pass(std::size_t n, std::size_t d) {
     check_interrupt();
     note_document(d);
     const double start = turn_seconds();
-    const EvaluationPlan plan{
-        .make = make_[n], .last = documents_[d].size() - 1 - plan_.prefix, .parts = kComparedParts};
+    EvaluationPlan plan{.make = make_[n], .last = documents_[d].size() - 1 - plan_.prefix, .parts = kComparedParts};
     const auto reference = reference_of(d, plan);
+    plan.start = starts_.of(n, d);
     Json record{{"document", d}, {"configuration", n}};
     try {
       const Evaluation evaluation = evaluate_document(decoder_, documents_[d], plan, &*reference->pass);
@@ -190,6 +196,7 @@ class Comparison {
   ReferencePass full_pass(std::span<const std::int32_t> document, const EvaluationPlan& plan) {
     ReferencePass pass = reference_pass(decoder_, document, plan_.prefix, plan);
     require_finite(pass.sum);
+    if (keeps_logits_) keep_logits(decoder_, plan_.prefix, plan, pass);
     return pass;
   }
   static void require_finite(const PerplexitySum& sum) {
@@ -239,7 +246,9 @@ class Comparison {
   RunRecords& records_;
   Ranks& ranks_;
   const std::function<void(double, double)>& progress_;
+  SharedStarts starts_;
   std::vector<ConfigurationResult> results_;
+  bool keeps_logits_ = false;             // in this round
   std::shared_ptr<Reference> reference_;  // of the last document
   double spent_ = 0;
 };

@@ -8,6 +8,7 @@
 #include "calibrate/compare/comparison_result.h"
 #include "calibrate/compare/configurations.h"
 #include "calibrate/compare/options.h"
+#include "calibrate/compare/shared_starts.h"
 #include "calibrate/method_order.h"
 #include "eval/cache_quality.h"
 #include "run/progress.h"
@@ -17,6 +18,14 @@ namespace {
 
 constexpr double kQuestions = 0.1;       // share of --time for questions
 constexpr double kRelativePassTime = 2;  // mean time of a configuration's pass relative to a pass without a cache
+
+/// Returns the memory of what configurations share on a document: logits of the full cache, and states.
+double shared_bytes(const Run& run, const CompareInput& input) {
+  const std::size_t most = SharedStarts::max_bytes(run.decoder().model()), kinds = 4 * (1 + input.grid.composed.size()),
+                    logits = logits_bytes(run.config(), input.grid.tokens - input.plan.prefix),
+                    states = can_record(run.config()) ? kinds * recorded_bytes(run.config(), input.plan.prefix) : 0;
+  return static_cast<double>((logits <= most ? logits : 0) + std::min(most, states));
+}
 
 Estimate estimate_of(const Run& run, const ComparisonFiles& files, const CompareInput& input,
                      std::optional<double> limit) {
@@ -28,13 +37,14 @@ Estimate estimate_of(const Run& run, const ComparisonFiles& files, const Compare
   if (input.calibration)
     before = calibration_estimate(files.calibration, run.session(), input.grid, *input.calibration,
                                   input.documents.size() * tokens);
-  return {.flops = kRelativePassTime * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
-                   before.flops,
-          .memory_bytes = std::max(before.memory_bytes,
-                                   session_memory(run.session(), tokens) + 4 * full_cache_bytes(model, tokens)),
-          .coded_values = before.coded_values,
-          .at_most = !input.plan.all,
-          .limit = limit};
+  return {
+      .flops = kRelativePassTime * static_cast<double>(passes) * forward_flops(model, static_cast<double>(tokens)) +
+               before.flops,
+      .memory_bytes = std::max(before.memory_bytes, session_memory(run.session(), tokens) +
+                                                        4 * full_cache_bytes(model, tokens) + shared_bytes(run, input)),
+      .coded_values = before.coded_values,
+      .at_most = !input.plan.all,
+      .limit = limit};
 }
 
 /// Calibrates the methods that support it and appends their configurations.

@@ -81,6 +81,7 @@ class FaedkvCache final : public LayerCache {
     rows_ = std::move(rest);
   }
 
+  std::optional<FullStart> full_start(std::size_t prefix) const override { return {{prefix, rows_.types()}}; }
   CacheBytes bytes() const noexcept override {
     CacheBytes bytes = rows_.bytes();
     return bytes += spectrum_.bytes();

@@ -43,6 +43,9 @@ class LagkvCache final : public LayerCache {
     peak_ = rows_.bytes();
   }
 
+  std::optional<FullStart> full_start(std::size_t prefix) const override {
+    return {{prefix > 0 ? prefix : base_ + 2 * options_.lag, rows_.types()}};
+  }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
   CacheBytes peak() const noexcept override { return peak_; }
 

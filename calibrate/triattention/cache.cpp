@@ -41,6 +41,9 @@ class TriattentionCache final : public LayerCache {
     if (rows_.count() > options_.cache_size) compression(backend, [&] { compress(backend); });
   }
 
+  std::optional<FullStart> full_start(std::size_t prefix) const override {
+    return {{prefix > 0 ? prefix : options_.cache_size, rows_.types()}};
+  }
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
 
  private:

@@ -23,6 +23,7 @@ class FullCache final : public LayerCache {
     if (states.chunk > 0) drop_chunks(states);
   }
 
+  std::optional<FullStart> full_start(std::size_t) const override { return {{kUnlimited, rows_.types()}}; }
   bool holds_every_token() const noexcept override { return window_ == 0; }
   CacheBytes bytes() const noexcept override {
     return bytes_of(window_ == 0 ? rows_.count() : std::min(window_, rows_.count()));

@@ -13,6 +13,7 @@ namespace kvs::inline caches {
 struct RowType {
   RowFormat format = {};
   std::vector<float> scales = {};  // StoredRows::scales; of is_scaled() also one for all heads
+  bool operator==(const RowType&) const = default;
 };
 
 /// How a layer stores its keys and values.
@@ -20,6 +21,7 @@ struct KvTypes {
   RowType k, v;
   bool one_row = false;  // keys and values come from one row, so that rows that are not coded are stored once
   bool latent = false;   // the row of a key is also that of the value: rows of any type are stored once
+  bool operator==(const KvTypes&) const = default;
 };
 
 class Parameters;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "caches/chosen_rows.h"
 
@@ -33,6 +34,7 @@ void turn_later(LayerStates& states) {
 }
 
 void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass) {
+  if (!states.reads_output && mass.empty()) return;
   if (!states.chosen.empty()) return attend_chosen(states, past, out);
   states.backend.attention({.q = states.q,
                             .k = states.k,
@@ -78,6 +80,18 @@ void Cache::begin_prefix() {
 void Cache::end_prefix(Backend& backend) {
   for (const auto& layer : layers_)
     if (layer) layer->end_prefix(backend);
+}
+
+std::optional<std::vector<FullStart>> Cache::full_start() const {
+  std::vector<FullStart> starts;
+  for (const auto& layer : layers_) {
+    std::optional<FullStart> start = layer ? layer->full_start(prefix_.whole ? prefix_.tokens : 0) : std::nullopt;
+    if (!start) return std::nullopt;
+    starts.push_back(std::move(*start));
+  }
+  const std::size_t least = std::ranges::min(starts, {}, &FullStart::tokens).tokens;
+  for (FullStart& start : starts) start.tokens = prefix_.whole ? std::min(least, prefix_.tokens) : least;
+  return starts;
 }
 
 std::size_t Cache::max_tokens_per_call() const noexcept {

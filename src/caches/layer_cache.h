@@ -7,9 +7,11 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "caches/kv_types.h"
 #include "caches/recurrent_state.h"
 #include "kernels/backend.h"
 
@@ -41,6 +43,7 @@ struct LayerStates {
   RotatedNorm turned_norm = {};               // used by turn_later()
   /// The positions that each token reads, ascending, then −1: [member · token, most]; empty: all. Latent attention.
   std::span<const std::int32_t> chosen = {};
+  bool reads_output = true;  // false: nothing reads the attention of these tokens, only what the cache keeps of them
 
   std::size_t members() const noexcept { return q.extent(0); }
   std::size_t tokens() const noexcept { return q.extent(2); }
@@ -53,7 +56,7 @@ void rotate_at(const LayerStates& states, std::size_t first);
 /// so the scores are the same.
 void turn_later(LayerStates& states);
 /// Writes to `out` the attention of the states' queries over `past` and over their own keys and values, all rotated. In
-/// a layer with chunks, `past` holds the tokens right before them.
+/// a layer with chunks, `past` holds the tokens right before them. Does nothing if nothing reads `out` or `mass`.
 /// @param mass  empty, or written: AttentionInput::mass
 void attend_rows(const LayerStates& states, const PastKv& past, const Operand& out, BackendView<float, 2> mass = {});
 /// attend_rows() for a single token. @return the attention mass of each key, past and own: [kv_head, past + 1]
@@ -68,6 +71,23 @@ struct CacheBytes {
   std::size_t spare = 0;   // allocated in addition, for future tokens
 
   CacheBytes& operator+=(const CacheBytes& other) noexcept;
+};
+
+/// The arithmetic of tokens that attend to every token before them. Different kinds give different bits.
+enum class StartKind {
+  kFull,      ///< as in a full cache
+  kByToken,   ///< token by token, with attention mass
+  kSlots,     ///< as one group, over coded rows that are rotated when they are read
+  kStreaming  ///< the sinks as one group, then the others as one, over sinks and recent rows
+};
+
+/// The first `tokens` tokens of a document attend to all tokens before them that the layer lets them read, at their
+/// positions, from rows of these types. What they read is bit for bit the same in all caches of equal types and kind.
+/// They do not read LayerStates::x.
+struct FullStart {
+  std::size_t tokens = 0;
+  KvTypes types = {};
+  StartKind kind = StartKind::kFull;
 };
 
 /// A method's cache of one layer for one sequence. It decides how queries and keys are rotated, what it keeps of every
@@ -90,6 +110,8 @@ class LayerCache {
   /// @throws Error kUsage if the method cannot work with a prefix of `tokens` tokens
   virtual void begin_prefix(std::size_t /*tokens*/) {}
   virtual void end_prefix(Backend&) {}
+  /// Of a fresh cache; nothing if there are no such tokens. @param prefix  tokens of a whole prefix; 0: none
+  virtual std::optional<FullStart> full_start(std::size_t /*prefix*/) const { return std::nullopt; }
   /// Returns true if the cache holds the rows of all tokens, at their positions, so that others can choose some.
   virtual bool holds_every_token() const noexcept { return false; }
   virtual CacheBytes bytes() const noexcept = 0;
@@ -137,6 +159,8 @@ class Cache {
   std::vector<float>& index_keys(std::size_t layer) { return index_keys_[layer]; }
   /// Bytes of the recurrent states, which bytes() does not include.
   std::size_t recurrent_bytes() const noexcept;
+  /// Returns the start of each layer, with the same number of tokens; nothing if a layer's cache has none.
+  std::optional<std::vector<FullStart>> full_start() const;
   /// Returns the smallest max_tokens_per_call() of all layers.
   std::size_t max_tokens_per_call() const noexcept;
   CacheBytes bytes() const noexcept;

@@ -27,6 +27,10 @@ std::size_t SlotCache::max_tokens_per_call() const noexcept {
   return options_.cache_size - (full ? options_.sinks + options_.kept() : rows_.count());
 }
 
+std::optional<FullStart> SlotCache::full_start(std::size_t) const {
+  return {{options_.cache_size, rows_.types(), turns_when_read() ? StartKind::kSlots : StartKind::kFull}};
+}
+
 void SlotCache::make_room(const LayerStates& states) {
   Backend& backend = states.backend;
   if (!options_.slots || turns_when_read()) return compress_held(backend, rows_);

@@ -35,6 +35,7 @@ class SlotCache : public LayerCache {
 
   std::size_t max_tokens_per_call() const noexcept override;
   void attend(LayerStates& states, const Operand& out) override;
+  std::optional<FullStart> full_start(std::size_t) const override;
   CacheBytes bytes() const noexcept override { return rows_.bytes(); }
   std::size_t positions(std::size_t tokens) const noexcept override {
     return options_.slots ? std::min(tokens, options_.cache_size) : tokens;

@@ -20,6 +20,7 @@ class RowBuffer {
   std::size_t count() const noexcept { return held_.count; }
   /// [1, head, capacity, value]; count() rows of each head are in use.
   const StoredRows& held() const noexcept { return held_; }
+  const RowType& type() const noexcept { return type_; }
   CacheBytes bytes() const noexcept;
 
   /// Appends rows [first, first + count) of `rows` [1, head, token, value]. Amortised O(count).
@@ -68,6 +69,7 @@ class TokenRows {
   /// Returns true if rows are stored in f32, not coded.
   bool is_plain() const noexcept { return held().is_plain(); }
   PastKv held() const noexcept { return {k_.held(), values().held()}; }
+  KvTypes types() const { return {k_.type(), v_.type(), one_row_, latent_}; }
   CacheBytes bytes() const noexcept {
     CacheBytes sum = k_.bytes();
     if (latent_) return sum;

@@ -36,27 +36,34 @@ CacheReport run_cached(Decoder& decoder, Cache& cache, std::span<const std::int3
   CacheReport report;
   report.tokens = tokens.size();
   report.decoded = tokens.size() - prefill;
+  const std::size_t started = std::min(cuts.start.tokens, prefill);
   if (prefix.whole) cache.begin_prefix();
   for (std::size_t first = 0; first < tokens.size();) {
-    const bool in_prefix = prefix.whole && first < prefix.tokens;
-    const std::size_t end = in_prefix ? prefix.tokens : first < prefill ? prefill : tokens.size();
+    const bool in_prefix = prefix.whole && first < prefix.tokens, in_start = first < started;
+    const std::size_t end = in_start ? started : in_prefix ? prefix.tokens : first < prefill ? prefill : tokens.size();
     const bool decodes = !in_prefix && first >= prefill;
     const std::size_t count = decodes ? 1 : std::min({cache.max_tokens_per_call(), cuts.group, end - first});
     const double start = turn_seconds();
-    ResidualStream hidden = decoder.embed(tokens.subspan(first, count), first, positions);
-    try {
-      decoder.advance(hidden, layers, nullptr, &cache);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kData) check_states(decoder, tokens.first(first + count));
-      throw;
+    ResidualStream hidden;
+    if (in_start) {
+      decoder.replay(*cuts.start.states, first, count, positions, cache);
+    } else {
+      hidden = decoder.embed(tokens.subspan(first, count), first, positions);
+      try {
+        decoder.advance(hidden, layers, cuts.hook, &cache);
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kData) check_states(decoder, tokens.first(first + count));
+        throw;
+      }
     }
-    if (in_prefix && first + count == end) cache.end_prefix(decoder.model().backend());
+    const bool ends_prefix = in_prefix && first + count == prefix.tokens;
+    if (ends_prefix) cache.end_prefix(decoder.model().backend());
     const double seconds = turn_seconds() - start;
     report.seconds += seconds;
     if (decodes) report.decode_seconds += seconds;
     const CacheBytes held = cache.peak();  // does not count a prefix before its compression
-    if ((!in_prefix || first + count == end) && held.stored > report.peak.stored) report.peak = held;
-    use(hidden, first);
+    if ((!in_prefix || ends_prefix) && held.stored > report.peak.stored) report.peak = held;
+    if (!in_start) use(hidden, first);
     first += count;
   }
   report.end = cache.bytes();

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "model/decoder.h"
+#include "model/recorded_states.h"
 
 namespace kvs::inline eval {
 
@@ -22,10 +23,18 @@ struct CacheReport {
   CacheReport& operator+=(const CacheReport& other);
 };
 
+/// The first tokens of a document, with their states in a pass in which they attend as in the cache.
+struct RecordedStart {
+  const RecordedStates* states = nullptr;
+  std::size_t tokens = 0;  // no more than a whole prefix
+};
+
 struct RunCuts {
   std::size_t group = LayerCache::kUnlimited;  // maximum number of tokens in a group
   std::size_t decode = 0;                      // number of tokens at the end that are processed one at a time
   std::size_t positions = 0;                   // that rotations use; 0: as the cache computes for the tokens
+  RecordedStart start = {};                    // tokens that the run takes from it; `use` is not called with them
+  StateHook* hook = nullptr;                   // sees the states of the other tokens
 };
 
 /// Runs `tokens` from position 0 through a fresh cache, cut into groups and where the cache has to act. The cuts change

@@ -21,11 +21,21 @@ struct ComparedTokens {
   std::size_t first, from, to;
 };
 
+/// Logits of a finished pass over a document, for tokens from `first` on: [token − first, vocabulary].
+struct KeptLogits {
+  std::size_t first = 0;
+  std::vector<float> rows = {};
+};
+/// Returns the logits of tokens [first, last), bit for bit those that token_divergences() computes.
+KeptLogits kept_logits(Decoder& decoder, const ResidualStream& pass, std::size_t first, std::size_t last);
+
 /// Compares predictions of some tokens of `group` with those of `reference`, which holds the whole document. Both
 /// passes must be finished. Returns [token − from]. Cost: two products with the head; memory for the logits of a few
 /// tokens.
+/// @param kept  of `reference`, for all of these tokens: saves one of the products; nullptr: none
 std::vector<TokenDivergence> token_divergences(Decoder& decoder, const ResidualStream& reference,
-                                               const ResidualStream& group, const ComparedTokens& tokens);
+                                               const ResidualStream& group, const ComparedTokens& tokens,
+                                               const KeptLogits* kept = nullptr);
 
 /// A text's token and the divergence of its prediction.
 struct LargestDivergence {

@@ -105,6 +105,11 @@ ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tok
   return pass;
 }
 
+void keep_logits(Decoder& decoder, std::size_t prefix, const EvaluationPlan& plan, ReferencePass& pass) {
+  const Scored scored = scored_tokens(pass.nll.size(), prefix, plan);
+  pass.logits = kept_logits(decoder, pass.hidden, scored.first, scored.last);
+}
+
 Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tokens, const EvaluationPlan& plan,
                              const ReferencePass* reference) {
   Evaluation result;
@@ -117,14 +122,16 @@ Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tok
   const bool parted = plan.parts > 0 && reference != nullptr;
   ScoredParts parts(scored, parted ? plan.parts : 1);
   TokenSums sums;
-  const RunCuts cuts{.decode = plan.decode, .positions = plan.length == 0 ? 0 : cache.positions(plan.length)};
+  const RunCuts cuts{
+      .decode = plan.decode, .positions = plan.length == 0 ? 0 : cache.positions(plan.length), .start = plan.start};
   result.cache = run_cached(decoder, cache, tokens, cuts, [&](const ResidualStream& group, std::size_t first) {
     const std::size_t from = std::max(first, scored.first), to = std::min(first + group.tokens(), scored.last);
     if (from >= to) return;
     const std::vector<float> of_tokens = decoder.nll(group, successors(tokens, first, group.tokens(), scored));
     sums.add(of_tokens);
     if (reference == nullptr) return;
-    const std::vector<TokenDivergence> found = token_divergences(decoder, reference->hidden, group, {first, from, to});
+    const std::vector<TokenDivergence> found = token_divergences(decoder, reference->hidden, group, {first, from, to},
+                                                                 reference->logits ? &*reference->logits : nullptr);
     for (std::size_t t = from; t < to; ++t) {
       const PartLoss loss{of_tokens[t - first], reference->nll[t], found[t - from].kl};
       result.full->divergence.add(found[t - from], {.position = t + 1, .token = tokens[t + 1]},

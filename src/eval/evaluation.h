@@ -31,7 +31,8 @@ struct EvaluationPlan {
   std::size_t parts = 0;        // contiguous parts of scored tokens with separate losses; needs a reference
   /// The first token whose prediction of its successor is scored, in a prefix too; instead of `last`.
   std::optional<std::size_t> first = {};
-  std::size_t length = 0;  // tokens of a document for which rotations are computed; 0: those that it has
+  RecordedStart start = {};  // of the document; its tokens are not scored
+  std::size_t length = 0;    // tokens of a document for which rotations are computed; 0: those that it has
   /// Called with each scored token and its losses, in order; needs a reference.
   std::function<void(std::size_t token, const PartLoss&)> each = {};
 };
@@ -63,10 +64,14 @@ struct ReferencePass {
   PerplexitySum sum;
   std::vector<float> nll = {};  // [token], NLL of its successor
   double seconds = 0;           // of the forward pass
+  /// Of the scored tokens, if they are kept: they save a product with the head in each comparison.
+  std::optional<KeptLogits> logits = {};
 };
 /// @param prefix  tokens that are not scored
 ReferencePass reference_pass(Decoder& decoder, std::span<const std::int32_t> tokens, std::size_t prefix,
                              const EvaluationPlan& plan);
+/// Keeps the logits of the tokens that the plan scores. Memory: scored tokens · vocabulary floats.
+void keep_logits(Decoder& decoder, std::size_t prefix, const EvaluationPlan& plan, ReferencePass& pass);
 /// Evaluates one document. @param reference  nullptr: computed here if plan.compare is set
 Evaluation evaluate_document(Decoder& decoder, std::span<const std::int32_t> tokens, const EvaluationPlan& plan,
                              const ReferencePass* reference = nullptr);

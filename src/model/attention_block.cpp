@@ -5,7 +5,9 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "model/forward_pass.h"
+#include "model/recorded_states.h"
 
 namespace kvs::inline model {
 
@@ -59,11 +61,16 @@ void ForwardPass::change_states(LayerStates& states, const LayerWeights& weights
     backend.norm_heads(states.v, weights.value_norm.gain.view(), config.norm_epsilon);
   if (attention.clip > 0)
     for (const BackendView<float, 4>& each : {states.q, states.k, states.v}) backend.clamp(each, attention.clip);
+  set_query_factors(states);
+  if (!states.query_factors.empty()) backend.scale_tokens(states.q, states.query_factors);
+}
+
+void ForwardPass::set_query_factors(LayerStates& states) {
+  const AttentionConfig& attention = config.layer[states.layer].attention;
   if (attention.temperature.scale == 0) return;
   query_factors.resize(states.tokens());
   for (std::size_t token = 0; token < query_factors.size(); ++token)
     query_factors[token] = attention.temperature.at(states.first_position + token);
-  backend.scale_tokens(states.q, query_factors);
   states.query_factors = query_factors;
 }
 
@@ -147,6 +154,39 @@ void ForwardPass::attend_stored(ResidualStream& hidden, std::size_t layer, const
   if (config.is_read(layer)) hidden.shared[layer] = std::make_shared<const SharedStates>(std::move(shared));
   if (cache != nullptr) return cache->layer(layer).attend(states, attended);
   attend_rows(states, {}, attended);
+}
+
+/// Tokens [first, first + count) of a recorded pass.
+void ForwardPass::replay(const RecordedStates& recorded, std::size_t first, std::size_t count, std::size_t positions,
+                         Cache& cache) {
+  if (recorded.layers.size() != config.layers() || first + count > recorded.tokens())
+    throw Error(ErrorCode::kInternal, "Decoder::replay", "found too few recorded layers or tokens");
+  for (std::size_t layer = 0; layer < config.layers(); ++layer) {
+    check_interrupt();
+    const auto part = [&](Scratch& memory, const BackendTensor<float, 4>& from) {
+      const auto [members, heads, tokens, head_dim] = from.view().shape();
+      const BackendView<float, 4> to = memory.states({members, heads, count, head_dim});
+      for (std::size_t head = 0; head < heads; ++head)
+        backend.copy(to.data() + head * count * head_dim, from.view().data() + (head * tokens + first) * head_dim,
+                     count * head_dim * sizeof(float));
+      return to;
+    };
+    const AttentionConfig& attention = config.layer[layer].attention;
+    const RecordedStates::Layer& states_of = recorded.layers[layer];
+    LayerStates states{.backend = backend,
+                       .layer = layer,
+                       .first_position = first,
+                       .rope = model.rope(layer, positions),
+                       .x = {},
+                       .q = part(q, states_of.q),
+                       .k = part(k, states_of.k),
+                       .v = part(v, states_of.v),
+                       .reads_output = false};
+    set_query_factors(states);
+    set_score_options(states, layer);
+    set_rotated_norms(states, model.layer(layer));
+    cache.layer(layer).attend(states, mixed.operand(count, attention.query_heads * attention.head_dim));
+  }
 }
 
 /// Sets the tokens that each query reads, in a layer with an index of tokens or with another layer's choice.

@@ -77,4 +77,9 @@ void Decoder::advance(ResidualStream& hidden, std::size_t last_layer, StateHook*
   pass_->advance(hidden, last_layer, hook, cache);
 }
 
+void Decoder::replay(const RecordedStates& recorded, std::size_t first, std::size_t count, std::size_t positions,
+                     Cache& cache) {
+  pass_->replay(recorded, first, count, positions, cache);
+}
+
 }  // namespace kvs::inline model

@@ -49,6 +49,7 @@ struct ResidualStream {
 };
 
 struct ForwardPass;
+struct RecordedStates;
 
 /// The forward pass of every architecture in the table, written against Backend. Peak memory in addition to the
 /// weights: the residual stream and one layer's activations of the batch. Throws Interrupted between layers on a
@@ -71,6 +72,12 @@ class Decoder {
   /// @param hook   sees each layer's states, or nullptr
   /// @param cache  attends for each layer and keeps its states; nullptr: the tokens attend only to themselves
   void advance(ResidualStream& hidden, std::size_t last_layer, StateHook* hook = nullptr, Cache* cache = nullptr);
+  /// Shows `cache` tokens [first, first + count) of a recorded pass, layer by layer, like advance() on these tokens
+  /// with this cache if they attend as they did in that pass (Cache::full_start()). Cost: what the cache itself
+  /// computes.
+  /// @param positions  as in embed()
+  void replay(const RecordedStates& recorded, std::size_t first, std::size_t count, std::size_t positions,
+              Cache& cache);
   /// Returns the negative log-likelihood in nats of targets[t] after token t, for each member: [member, token]. All
   /// layers must be done. A token with a negative target is skipped (its entry is 0).
   std::vector<float> nll(const ResidualStream& hidden, std::span<const std::int32_t> targets);

@@ -52,11 +52,14 @@ struct ForwardPass {
   void attend_stored(ResidualStream& hidden, std::size_t layer, const Operand& x, const Operand& attended,
                      StateHook* hook, Cache* cache);
   void attend_shared(const ResidualStream& hidden, LayerStates& states, const Operand& attended, Cache* cache);
+  void replay(const RecordedStates& recorded, std::size_t first, std::size_t count, std::size_t positions,
+              Cache& cache);
   LayerStates project_states(const ResidualStream& hidden, std::size_t layer, const Operand& x);
   template <class Use>
   void project(const LayerWeights& weights, const Operand& x, std::size_t members, Use use);
   bool changes_states(std::size_t layer) const;
   void change_states(LayerStates& states, const LayerWeights& weights);
+  void set_query_factors(LayerStates& states);
   void norm_heads(const BackendView<float, 4>& states, const NormWeights& norm);
   void set_rotated_norms(LayerStates& states, const LayerWeights& weights) const;
   template <class Input>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/codecs/rows.h"
@@ -33,41 +34,58 @@ bool are_groups(const CodedRows& coded) {
 }
 
 constexpr std::size_t kMaxRun = 256;  // largest run that runs_from_basis() accepts
+using Eight = float __attribute__((vector_size(32)));
 
 /// Returns true if rows are taken out of their basis run by run.
 bool from_basis_by_runs(const CodedRows& coded) {
   const std::size_t run = coded.format.hadamard;
-  return run > 0 && run <= kMaxRun && coded.values % run == 0 &&
+  return run >= 8 && run <= kMaxRun && coded.values % run == 0 &&
          (coded.format.adjacent_pairs == 0 || run == coded.values);
 }
 
-/// Equals codecs::RowBasis::from_basis() for rows with from_basis_by_runs(), with the same sums. Runs are interleaved,
-/// so that each butterfly works on vectors.
-void runs_from_basis(const CodedRows& coded) {
-  constexpr std::size_t kSide = 16;
-  const std::size_t n = coded.format.hadamard, runs = coded.rows * coded.values / n;
-  const codecs::RowBasis basis{coded.format, n};
+/// The butterflies of a Hadamard transform whose two values are in one vector.
+Eight butterflies(Eight x) {
+  constexpr Eight kFours{1, 1, 1, 1, -1, -1, -1, -1}, kTwos{1, 1, -1, -1, 1, 1, -1, -1},
+      kOnes{1, -1, 1, -1, 1, -1, 1, -1};
+  x = __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3) + x * kFours;
+  x = __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5) + x * kTwos;
+  return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6) + x * kOnes;
+}
+
+/// Takes a run of `n` values out of its basis.
+template <class Size>
+void run_from_basis(const codecs::RowBasis& basis, Size n, float* x) {
   const float factor = basis.from_basis_factor();
-  float side[kMaxRun][kSide];
-  for (std::size_t run = 0; run < runs; run += kSide) {
-    const std::size_t count = std::min(kSide, runs - run);
-    float* const x = coded.x + run * n;
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t r = 0; r < kSide; ++r) side[i][r] = r < count ? x[r * n + i] : 0;
-    for (std::size_t half = n / 2; half > 0; half /= 2)
-      for (std::size_t first = 0; first < n; first += 2 * half)
-        for (std::size_t i = first; i < first + half; ++i)
-          for (std::size_t r = 0; r < kSide; ++r) {
-            const float a = side[i][r], b = side[i + half][r];
-            side[i][r] = a + b;
-            side[i + half][r] = a - b;
-          }
-    for (std::size_t r = 0; r < count; ++r)
-      for (std::size_t i = 0; i < n; ++i) {
-        const float y = side[i][r] * factor;
-        x[r * n + basis.place(i)] = coded.format.signs ? y * codecs::sign_at(i) : y;
+  Eight side[kMaxRun / 8];
+  const std::size_t vectors = n / 8;
+  std::memcpy(side, x, n * sizeof(float));
+  for (std::size_t half = vectors / 2; half > 0; half /= 2)
+    for (std::size_t first = 0; first < vectors; first += 2 * half)
+      for (std::size_t i = first; i < first + half; ++i) {
+        const Eight a = side[i], b = side[i + half];
+        side[i] = a + b;
+        side[i + half] = a - b;
       }
+  for (std::size_t i = 0; i < vectors; ++i) side[i] = butterflies(side[i]) * factor;
+  float y[kMaxRun];
+  std::memcpy(y, side, n * sizeof(float));
+  if (basis.format.signs)
+    for (std::size_t i = 0; i < n; ++i) y[i] *= codecs::sign_at(i);
+  const std::size_t pairs = std::min<std::size_t>(basis.format.adjacent_pairs, n) / 2;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    x[i] = y[2 * i];  // basis.place()
+    x[i + pairs] = y[2 * i + 1];
   }
+  std::memcpy(x + 2 * pairs, y + 2 * pairs, (n - 2 * pairs) * sizeof(float));
+}
+
+/// Equals codecs::RowBasis::from_basis() for rows with from_basis_by_runs(), with the same sums.
+void runs_from_basis(const CodedRows& coded) {
+  const std::size_t count = coded.rows * coded.values;
+  const codecs::RowBasis basis{coded.format, coded.format.hadamard};
+  with_size(coded.format.hadamard, [&](auto n) {
+    for (std::size_t at = 0; at < count; at += n) run_from_basis(basis, n, coded.x + at);
+  });
 }
 
 template <class Codec>
