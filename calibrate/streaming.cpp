@@ -43,7 +43,7 @@ class StreamingCache final : public LayerCache {
   }
 
   std::optional<FullStart> full_start(std::size_t) const override {
-    return {{options_.cache_size, recent_.types(), StartKind::kStreaming}};
+    return {{options_.cache_size, recent_.types(), StartKind::kStreaming, options_.sinks}};
   }
   std::size_t positions(std::size_t tokens) const noexcept override {
     return std::min(tokens, 2 * options_.cache_size);

@@ -20,8 +20,7 @@ bool same_angles(const ModelConfig& model, std::size_t one, std::size_t other) {
 }
 
 bool begin_alike(const std::vector<FullStart>& one, const std::vector<FullStart>& other) {
-  return std::ranges::equal(
-      one, other, [](const FullStart& a, const FullStart& b) { return a.kind == b.kind && a.types == b.types; });
+  return std::ranges::equal(one, other, &FullStart::begins_like);
 }
 
 /// Returns the number of tokens that a configuration takes, at most `prefix`, so that a run cut after them is bit for

@@ -18,9 +18,9 @@ inline std::size_t logits_bytes(const ModelConfig& model, std::size_t tokens) {
   return tokens * model.vocabulary * sizeof(float);
 }
 
-/// The beginnings of documents that several configurations share. Until caches drop a token, those of equal types and
-/// kind read the same (FullStart), so that one pass over the first tokens gives the states of all of them, bit for bit.
-/// The states of one document are kept at a time.
+/// The beginnings of documents that several configurations share. Until caches drop a token, those that begin alike
+/// read the same (FullStart), so that one pass over the first tokens gives the states of all of them: on the CPU bit
+/// for bit. The states of one document are kept at a time.
 class SharedStarts {
  public:
   /// Makes each configuration's cache once. A cache that cannot be made has no shared start.
@@ -29,7 +29,7 @@ class SharedStarts {
   SharedStarts(Decoder& decoder, std::span<const std::vector<std::int32_t>> documents,
                std::span<const std::function<Cache()>> make, std::size_t prefix);
 
-  /// Returns the most memory that the states of a document take.
+  /// Returns the most memory that the states of a document take. Their logits are kept within the same bound.
   static std::size_t max_bytes(const Model& model);
 
   /// Chooses what is shared: the starts that at least two of these configurations have, those that save most first, as

@@ -82,12 +82,17 @@ enum class StartKind {
 };
 
 /// The first `tokens` tokens of a document attend to all tokens before them that the layer lets them read, at their
-/// positions, from rows of these types. What they read is bit for bit the same in all caches of equal types and kind.
-/// They do not read LayerStates::x.
+/// positions, from rows of these types. On the CPU, what they read is bit for bit the same in all caches that begin
+/// alike. They do not read LayerStates::x.
 struct FullStart {
   std::size_t tokens = 0;
   KvTypes types = {};
   StartKind kind = StartKind::kFull;
+  std::size_t sinks = 0;  // of kStreaming
+
+  bool begins_like(const FullStart& other) const {
+    return kind == other.kind && sinks == other.sinks && types == other.types;
+  }
 };
 
 /// A method's cache of one layer for one sequence. It decides how queries and keys are rotated, what it keeps of every

@@ -116,6 +116,15 @@ TEST_F(SharedStartsTest, EqualTypesOfDifferentMethodsShareOnePass) {
   EXPECT_EQ(starts.of(1, 0).states->tokens(), 64);
 }
 
+TEST_F(SharedStartsTest, OtherArithmeticSharesNothing) {
+  SharedStarts starts =
+      starts_of({{"streaming", {"cache_size=32", "sinks=4"}, {"cache_size=32", "sinks=5"}, 0, 0},
+                 {"h2o", {"cache_size=32", "recent=4"}, {"cache_size=32", "recent=4", "type=fp8"}, 0, 0},
+                 {"dropping", {"cache_size=32"}, {"cache_size=32", "type=fp8"}, 0, 0}});
+  starts.share(std::vector<std::size_t>{0, 1, 2, 3, 4, 5});
+  for (std::size_t n = 0; n < make_.size(); ++n) EXPECT_EQ(starts.of(n, 0).states, nullptr) << n;
+}
+
 TEST_F(SharedStartsTest, AConfigurationWithoutAnotherLikeItSharesNothing) {
   SharedStarts starts = starts_of({{"h2o", {"cache_size=32", "recent=4"}, {"cache_size=64", "recent=4"}, 0, 0}});
   EXPECT_EQ(starts.of(0, 0).states, nullptr);
