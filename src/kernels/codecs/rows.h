@@ -66,15 +66,21 @@ void with_codec(RowKind kind, Run run) {
   }
 }
 
-/// x ← factor · √n · H x for each run of n values. H is the orthonormal Sylvester–Walsh–Hadamard matrix.
-KVS_CODEC void rotate_hadamard(float* x, std::size_t count, std::size_t n, float factor) noexcept {
+/// The butterflies of a Hadamard transform of each run of n values. Value: a float, or a vector of floats.
+template <class Value>
+KVS_CODEC void hadamard_butterflies(Value* x, std::size_t count, std::size_t n) noexcept {
   for (std::size_t half = n / 2; half > 0; half /= 2)
     for (std::size_t first = 0; first < count; first += 2 * half)
       for (std::size_t i = first; i < first + half; ++i) {
-        const float a = x[i], b = x[i + half];
+        const Value a = x[i], b = x[i + half];
         x[i] = a + b;
         x[i + half] = a - b;
       }
+}
+
+/// x ← factor · √n · H x for each run of n values. H is the orthonormal Sylvester–Walsh–Hadamard matrix.
+KVS_CODEC void rotate_hadamard(float* x, std::size_t count, std::size_t n, float factor) noexcept {
+  hadamard_butterflies(x, count, n);
   for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
 }
 

@@ -59,13 +59,7 @@ void run_from_basis(const codecs::RowBasis& basis, Size n, float* x) {
   Eight side[kMaxRun / 8];
   const std::size_t vectors = n / 8;
   std::memcpy(side, x, n * sizeof(float));
-  for (std::size_t half = vectors / 2; half > 0; half /= 2)
-    for (std::size_t first = 0; first < vectors; first += 2 * half)
-      for (std::size_t i = first; i < first + half; ++i) {
-        const Eight a = side[i], b = side[i + half];
-        side[i] = a + b;
-        side[i + half] = a - b;
-      }
+  codecs::hadamard_butterflies(side, vectors, vectors);
   for (std::size_t i = 0; i < vectors; ++i) side[i] = butterflies(side[i]) * factor;
   float y[kMaxRun];
   std::memcpy(y, side, n * sizeof(float));
