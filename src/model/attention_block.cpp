@@ -163,24 +163,18 @@ void ForwardPass::replay(const RecordedStates& recorded, std::size_t first, std:
     throw Error(ErrorCode::kInternal, "Decoder::replay", "found too few recorded layers or tokens");
   for (std::size_t layer = 0; layer < config.layers(); ++layer) {
     check_interrupt();
-    const auto part = [&](Scratch& memory, const BackendTensor<float, 4>& from) {
-      const auto [members, heads, tokens, head_dim] = from.view().shape();
-      const BackendView<float, 4> to = memory.states({members, heads, count, head_dim});
-      for (std::size_t head = 0; head < heads; ++head)
-        backend.copy(to.data() + head * count * head_dim, from.view().data() + (head * tokens + first) * head_dim,
-                     count * head_dim * sizeof(float));
-      return to;
-    };
     const AttentionConfig& attention = config.layer[layer].attention;
-    const RecordedStates::Layer& states_of = recorded.layers[layer];
+    const auto part = [&](const RowBuffer& rows) { return rows.copy(backend, first, count); };
+    const RecordedStates::Layer& from = recorded.layers[layer];
+    const RowBuffer::Part q_part = part(from.q), k_part = part(from.k), v_part = part(from.v);
     LayerStates states{.backend = backend,
                        .layer = layer,
                        .first_position = first,
                        .rope = model.rope(layer, positions),
                        .x = {},
-                       .q = part(q, states_of.q),
-                       .k = part(k, states_of.k),
-                       .v = part(v, states_of.v),
+                       .q = q_part.view(),
+                       .k = k_part.view(),
+                       .v = v_part.view(),
                        .reads_output = false};
     set_query_factors(states);
     set_score_options(states, layer);
