@@ -17,7 +17,7 @@ namespace {  // NOLINT: see scalars.h
 /// stream is from QTIP, Tseng et al. (2024), arXiv:2406.11235, section 3.1. Our additions: rates per value, books
 /// fitted to the coded values.
 struct Trellis {
-  static constexpr std::size_t kStates = 256, kGain = 2, kLanes = 16;
+  static constexpr std::size_t kStates = 256, kGain = 2, kBack = kStates / 2;
   static constexpr float kMinGain = 0.05F, kMaxGain = 60000, kFar = 1e30F;
 
   static KVS_CODEC const TrellisValue* values_of(const RowTables& tables) noexcept {
@@ -44,63 +44,55 @@ struct Trellis {
     return coded > 0 ? clamped(std::sqrt(sum / coded), kMinGain, kMaxGain) : 1;
   }
 
-  /// Keeps the better of each state p and state p + half: the cheaper, or the lower if equal. This and the following
-  /// loops vectorise: they have no aliasing and no branches.
-  KVS_CODEC static void keep_better(std::size_t half, float* __restrict__ cost, float* __restrict__ state,
-                                    const float* __restrict__ other_cost,
-                                    const float* __restrict__ other_state) noexcept {
-    for (std::size_t p = 0; p < half; ++p) {
-      const float mine = cost[p], other = other_cost[p], low = state[p], high = other_state[p];
-      const bool better = (other < mine) | ((other == mine) & (high < low));
-      cost[p] = better ? other : mine;
-      state[p] = better ? high : low;
-    }
+  static KVS_CODEC float normalised(const TrellisValue& value, float x, float inverse_gain) noexcept {
+    return (x - value.offset) / value.scale * inverse_gain;
+  }
+
+  /// Writes a row's gain and sets the costs of the states before its values. @return 1 / gain
+  static KVS_CODEC float begin_row(const RowTables& tables, std::size_t count, const float* x, std::uint8_t* to,
+                                   float* cost) noexcept {
+    put_half(to, gain_of(values_of(tables), count, x));
+    for (std::size_t s = 0; s < kStates; ++s) cost[s] = s == to[1] ? 0 : kFar;
+    return 1 / half_at(to);
   }
 
   /// Computes the cost of each state after a value: the value's error plus the smallest cost of a preceding state.
-  /// @tparam kSame  `1 << kSame` adjacent states (kLanes at most) have the same preceding states
-  /// @param least  [state >> bits]
-  template <unsigned kSame>
-  KVS_CODEC static void add_errors(unsigned bits, float z, float weight, const float* __restrict__ book,
-                                   const float* __restrict__ least, float* __restrict__ cost) noexcept {
-    for (std::size_t first = 0; first < kStates; first += kLanes)
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const float error = z - book[first + lane];
-        cost[first + lane] = weight * (error * error) + least[(first >> bits) + (lane >> kSame)];
-      }
-  }
-
-  /// Processes one value.
-  /// @param cost  [state], overwritten;  @param scratch  [state]
-  /// @param back  [state >> bits]: the cheapest preceding state
-  KVS_CODEC static void advance(unsigned bits, float z, float weight, const float* book, float* cost, float* scratch,
+  /// @param cost  [state], overwritten;  @param least  [state >> bits], scratch
+  /// @param back  [state >> bits]: the cheapest preceding state; the lowest of equally cheap ones
+  static KVS_CODEC void advance(unsigned bits, float z, float weight, const float* book, float* cost, float* least,
                                 std::uint8_t* back) noexcept {
     const std::size_t windows = kStates >> bits;  // bits shared by the states before and after the value
-    float* const state = scratch;
-    for (int s = 0; s < static_cast<int>(kStates); ++s) state[s] = static_cast<float>(s);
-    const auto halve = [&](std::size_t half) {
-      if (half >= windows) keep_better(half, cost, state, cost + half, state + half);
-    };
-    halve(128);  // constants, so that loops need no remainders
-    halve(64);
-    halve(32);
-    halve(16);
-    halve(8);
-    halve(4);
-    halve(2);
-    halve(1);
-    for (std::size_t p = 0; p < windows; ++p) back[p] = static_cast<std::uint8_t>(static_cast<int>(state[p]));
-    float* const least = scratch;
-    std::memcpy(least, cost, kStates / 2 * sizeof(float));
-    switch (bits) {
-      case 1:
-        return add_errors<1>(bits, z, weight, book, least, cost);
-      case 2:
-        return add_errors<2>(bits, z, weight, book, least, cost);
-      case 3:
-        return add_errors<3>(bits, z, weight, book, least, cost);
-      default:
-        return add_errors<4>(bits, z, weight, book, least, cost);
+    for (std::size_t p = 0; p < windows; ++p) {
+      std::size_t best = p;
+      for (std::size_t s = p + windows; s < kStates; s += windows) best = cost[s] < cost[best] ? s : best;
+      back[p] = static_cast<std::uint8_t>(best);
+      least[p] = cost[best];
+    }
+    for (std::size_t s = 0; s < kStates; ++s) {
+      const float error = z - book[s];
+      cost[s] = weight * (error * error) + least[s >> bits];
+    }
+  }
+
+  /// Writes the stream of the path that ends in the cheapest state.
+  /// @param back  [value, kBack], of advance()
+  static KVS_CODEC void write_path(const RowTables& tables, std::size_t count, const float* cost,
+                                   const std::uint8_t* back, std::uint8_t* to, std::size_t bytes) noexcept {
+    const TrellisValue* const values = values_of(tables);
+    unsigned state = 0;
+    for (unsigned s = 1; s < kStates; ++s) state = cost[s] < cost[state] ? s : state;
+    std::memset(to + kGain, 0, bytes - kGain);
+    std::size_t end = 8 * kGain;  // of the row's bits
+    for (std::size_t i = 0; i < count; ++i) end += bits_of_value(values[i]);
+    for (std::size_t i = count; i-- > 0;) {
+      const unsigned bits = bits_of_value(values[i]);
+      if (bits == 0) continue;
+      std::uint8_t* const byte = to + (end - 1) / 8;
+      const unsigned both = (state & ((1U << bits) - 1)) << (7 - (end - 1) % 8);  // of this byte and the one before
+      byte[0] = static_cast<std::uint8_t>(byte[0] | both);
+      if (both > 255) byte[-1] = static_cast<std::uint8_t>(byte[-1] | both >> 8);
+      end -= bits;
+      state = back[i * kBack + (state >> bits)];
     }
   }
 
@@ -108,33 +100,14 @@ struct Trellis {
   KVS_CODEC static void encode_row(const RowTables& tables, std::size_t count, const float* x, std::uint8_t* to,
                                    std::size_t bytes, float* scratch) noexcept {
     const TrellisValue* const values = values_of(tables);
-    put_half(to, gain_of(values, count, x));
-    const float inverse = 1 / half_at(to);
-    float* const cost = scratch;
-    auto* const back = reinterpret_cast<std::uint8_t*>(scratch + 2 * kStates);  // [value, kStates / 2]
-    for (std::size_t s = 0; s < kStates; ++s) cost[s] = s == to[1] ? 0 : kFar;
-    for (std::size_t i = 0; i < count; ++i) {
-      const unsigned bits = bits_of_value(values[i]);
-      if (bits == 0) continue;
-      const float z = (x[i] - values[i].offset) / values[i].scale * inverse;
-      advance(bits, z, values[i].weight, tables.books + bits * kStates, cost, scratch + kStates,
-              back + i * (kStates / 2));
-    }
-    std::size_t state = 0;
-    for (std::size_t s = 1; s < kStates; ++s) state = cost[s] < cost[state] ? s : state;
-    std::memset(to + kGain, 0, bytes - kGain);
-    std::size_t end = 0;
-    for (std::size_t i = 0; i < count; ++i) end += bits_of_value(values[i]);
-    for (std::size_t i = count; i-- > 0;) {
-      const unsigned bits = bits_of_value(values[i]);
-      if (bits == 0) continue;
-      for (unsigned n = 0; n < bits; ++n) {
-        const std::size_t at = end - 1 - n;
-        to[kGain + at / 8] = static_cast<std::uint8_t>(to[kGain + at / 8] | ((state >> n) & 1U) << (7 - at % 8));
-      }
-      end -= bits;
-      state = back[i * (kStates / 2) + (state >> bits)];
-    }
+    float *const cost = scratch, *const least = scratch + kStates;
+    auto* const back = reinterpret_cast<std::uint8_t*>(scratch + 2 * kStates);
+    const float inverse = begin_row(tables, count, x, to, cost);
+    for (std::size_t i = 0; i < count; ++i)
+      if (const unsigned bits = bits_of_value(values[i]); bits > 0)
+        advance(bits, normalised(values[i], x[i], inverse), values[i].weight, tables.books + bits * kStates, cost,
+                least, back + i * kBack);
+    write_path(tables, count, cost, back, to, bytes);
   }
 
   KVS_CODEC static void decode_row(const RowTables& tables, std::size_t count, const std::uint8_t* from,

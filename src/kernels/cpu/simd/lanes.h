@@ -35,6 +35,7 @@ using Lanes = float __attribute__((vector_size(4 * kLanes)));
 using IntLanes = std::int32_t __attribute__((vector_size(4 * kLanes)));
 using UintLanes = std::uint32_t __attribute__((vector_size(4 * kLanes)));  // unsigned wraps where a NaN's bits overflow
 using Bf16Lanes = std::uint16_t __attribute__((vector_size(2 * kLanes)));
+using ByteLanes = std::uint8_t __attribute__((vector_size(kLanes)));
 using DoubleLanes = double __attribute__((vector_size(4 * kLanes)));  // half as many
 
 inline Lanes splat(float value) noexcept { return value - Lanes{}; }
@@ -76,6 +77,20 @@ inline Bf16Lanes to_bf16(Lanes lanes) noexcept {
   return reinterpret_cast<Bf16Lanes>(_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
 #endif
 }
+/// Takes values of 0 to 255.
+inline ByteLanes to_bytes(IntLanes values) noexcept {
+#if defined(__AVX512F__) || !defined(__x86_64__)
+  return __builtin_convertvector(values, ByteLanes);
+#else
+  const auto all = reinterpret_cast<__m256i>(values);
+  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+  const __m128i bytes = _mm_packus_epi16(words, words);
+  ByteLanes low;
+  std::memcpy(&low, &bytes, sizeof(low));
+  return low;
+#endif
+}
+
 inline void store(std::uint16_t* to, Lanes lanes) noexcept {
   const Bf16Lanes narrow = to_bf16(lanes);
   std::memcpy(to, &narrow, sizeof(narrow));

@@ -5,6 +5,7 @@
 
 #include "kernels/codecs/rows.h"
 #include "kernels/cpu/simd/functions.h"
+#include "kernels/cpu/simd/trellis_rows.h"
 
 namespace kvs::cpu {
 inline namespace KVS_ISA {
@@ -94,41 +95,11 @@ void decode_all(const CodedRows& coded) {
     for (std::size_t at = 0; at < count; ++at) coded.x[at] *= coded.tables.scale;
 }
 
-/// Equals codecs::Trellis::decode_row() for many rows, bit for bit, but finds where each value's state ends only once.
-void decode_trellis(const CodedRows& coded, std::size_t bytes) {
-  struct Place {
-    std::uint32_t byte, shift, book;
-    float scale, offset;
-  };
-  constexpr std::size_t kMaxPlaces = 512;
-  const TrellisValue* const values = codecs::Trellis::values_of(coded.tables);
-  for (std::size_t first = 0, last = 15; first < coded.values; first += kMaxPlaces) {
-    Place places[kMaxPlaces];
-    const std::size_t count = std::min(kMaxPlaces, coded.values - first);
-    for (std::size_t n = 0; n < count; ++n) {
-      const TrellisValue& value = values[first + n];
-      const unsigned bits = codecs::Trellis::bits_of_value(value);
-      last += bits;
-      places[n] = {static_cast<std::uint32_t>(last / 8), static_cast<std::uint32_t>(7 - last % 8),
-                   static_cast<std::uint32_t>(bits * codecs::Trellis::kStates), value.scale, value.offset};
-    }
-    for (std::size_t row = 0; row < coded.rows; ++row) {
-      const std::uint8_t* const from = coded.bytes + row * bytes;
-      float* const x = coded.x + row * coded.values + first;
-      const float gain = codecs::half_at(from);
-      for (std::size_t n = 0; n < count; ++n) {
-        const Place& place = places[n];
-        const unsigned state = codecs::Trellis::state_at(from + place.byte, place.shift);
-        x[n] = place.offset + gain * place.scale * coded.tables.books[place.book + state];
-      }
-    }
-  }
-}
-
 }  // namespace
 
 void encode_rows(const CodedRows& coded) noexcept {
   const std::size_t step = rows_of_unit(coded.format), bytes = rows_bytes(coded.format, coded.values, step);
+  if (coded.format.kind == RowKind::kTrellis) return encode_trellis(coded, bytes);
   codecs::with_codec(coded.format.kind, [&](auto codec) {
     for (std::size_t row = 0; row < coded.rows; row += step)
       codecs::encode_unit<decltype(codec)>(coded.format, coded.values, coded.tables, coded.x + row * coded.values,
