@@ -117,17 +117,28 @@ class TransformCache final : public LayerCache {
     if (sinks > 0) past.append(backend, all.states.k, all.states.v, 0, sinks);
     for (const TokenRows::Part& part : older)
       past.append(backend, part.k.view(), part.v.view(), 0, part.k.view().extent(2));
-    const StoredRows k(all.states.k, count), v(all.states.v, count);
+    attend_settling(all.states, past.held(), out);
+    past.append(backend, all.states.k, all.states.v, count - recent, recent);
+    return past;
+  }
+
+  /// Attention of a text's first tokens, which wait for two steps of coding. @param settled  sinks and decoded tokens
+  void attend_settling(const LayerStates& states, PastKv settled, const Operand& out) const {
+    Backend& backend = states.backend;
+    const std::size_t count = states.tokens(), sinks = group_->products().sinks, recent = group_->products().recent;
+    if (backend.attends_settling()) {
+      settled.settling = {.first = sinks + 2 * recent, .step = recent};
+      return attend_rows(states, settled, operand_rows(backend, out, 0, count));
+    }
+    const StoredRows k(states.k, count), v(states.v, count);
     for (std::size_t at = 0, step = sinks + 2 * recent; at < count; at += step, step = recent) {
-      const CallTokens some(all.states, at, step);
+      const CallTokens some(states, at, step);
       PastKv read;
       if (at > 0)  // the last tokens have not been coded yet
-        read = {stored_range(past.held().k, 0, at - recent), stored_range(past.held().v, 0, at - recent),
+        read = {stored_range(settled.k, 0, at - recent), stored_range(settled.v, 0, at - recent),
                 stored_range(k, at - recent, recent), stored_range(v, at - recent, recent)};
       attend_rows(some.states, read, operand_rows(backend, out, at, step));
     }
-    past.append(backend, all.states.k, all.states.v, count - recent, recent);
-    return past;
   }
 
   /// Returns true if the codes are read directly: by a single token that reads all of them, with weights that sum to 1.

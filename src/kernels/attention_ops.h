@@ -33,6 +33,17 @@ struct StoredRows {
   BackendView<const float, 1> scales = {};
 };
 
+/// Tokens of one call that come in steps, `first` tokens and then `step` in each. Their rows have a second, settled
+/// form: a token reads in this form all tokens but those of its own step and of `step` tokens before it.
+struct Settling {
+  std::size_t first = 0, step = 0;  // step 0: rows do not settle
+
+  /// Returns the number of tokens that a token reads in settled form.
+  constexpr std::size_t before(std::size_t token) const noexcept {
+    return token < first ? 0 : first - step + (token - first) / step * step;
+  }
+};
+
 /// Keys and values of earlier tokens, each in up to two parts. Keys and values may be divided at different tokens.
 struct PastKv {
   PastKv() = default;
@@ -48,6 +59,8 @@ struct PastKv {
       : k(keys, count), v(values, count) {}
 
   std::size_t count() const noexcept { return k.count + late_k.count; }
+  /// Returns the number of tokens before the call's own.
+  std::size_t tokens_before() const noexcept { return settling.step > 0 ? 0 : count(); }
   /// Returns true if keys and values are stored as f32 rows.
   bool is_plain() const noexcept {
     return k.format.is_plain() && v.format.is_plain() && late_k.empty() && late_v.empty() && slots.cosine.empty();
@@ -56,6 +69,7 @@ struct PastKv {
   StoredRows k, v;            // [member or 1, kv_head, capacity, head_dim]
   StoredRows late_k, late_v;  // the tokens after those of k and v
   RopeTable slots = {};       // row n of k is rotated to position n when it is read; empty: keys are already rotated
+  Settling settling = {};     // above step 0, these are no earlier tokens: row n is the call's token n, settled
 };
 
 /// Returns the first position that the token at `position` reads.
@@ -129,6 +143,8 @@ class AttentionOps {
                            const StoredRows& held, std::size_t at) = 0;
   /// Decodes rows [first, first + out.extent(2)) of `held` to `out`. out: [1, head, token, value].
   virtual void decode_rows(const StoredRows& held, std::size_t first, BackendView<float, 4> out) = 0;
+  /// Returns true if attention() accepts PastKv::settling, of one member without a window or chunks.
+  virtual bool attends_settling() const { return false; }
   /// Returns the largest head_dim that attention() accepts.
   virtual std::size_t max_head_dim() const { return SIZE_MAX; }
 };

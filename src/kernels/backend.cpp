@@ -97,6 +97,11 @@ void check_attention(const AttentionInput& input, const Operand& out) {
   require_attention(past.count() == past.v.count + past.late_v.count && fits(past.k, input) && fits(past.v, input) &&
                         fits(past.late_k, input) && fits(past.late_v, input),
                     "a past of [member or 1, kv_head, count or more, head_dim]");
+  const Settling& settling = past.settling;
+  require_attention(settling.step == 0 ||
+                        (members == 1 && input.window + input.chunk == 0 && input.mass.empty() &&
+                         settling.first >= settling.step && tokens > 0 && past.count() >= settling.before(tokens - 1)),
+                    "settled rows of one member's tokens, without a window, chunks or a mass");
   require_attention(past.slots.cosine.empty() || past.slots.cosine.extent(0) >= past.count(),
                     "a table of the past's slots");
   require_attention(out.rows == members * tokens && out.columns == query_heads * head_dim,

@@ -27,7 +27,7 @@ double flops_of(std::size_t rows, const Weight& weight) {
 
 /// Returns the number of keys that all queries of one member and head read.
 double read_pairs(const AttentionInput& input) {
-  const std::size_t past = input.past.count(), tokens = input.q.extent(2);
+  const std::size_t past = input.past.tokens_before(), tokens = input.q.extent(2);
   double pairs = 0;
   for (std::size_t token = 0; token < tokens; ++token) {
     const std::size_t row = past + token;

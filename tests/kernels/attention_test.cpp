@@ -210,6 +210,45 @@ TEST_P(Attention, ReadsItsChunkOnly) {
     }
 }
 
+// Steps that fit the blocks of queries and steps that do not, and first steps of several lengths.
+TEST_P(Attention, ReadsRowsInTheirSettledFormLater) {
+  for (const auto& [first, step] : {std::pair<std::size_t, std::size_t>{32, 16}, {36, 16}, {7, 3}, {300, 130}, {5, 5}})
+    for (const std::size_t tokens : {4, 70, 333}) {
+      const Settling settling{first, step};
+      const Shape s{1, 6, 2, tokens, 64, 0, 1};
+      const Inputs in = random_inputs(s, GetParam());
+      const std::size_t settled = settling.before(tokens - 1), size = 2 * settled * s.head_dim;
+      const std::vector<float> k = rounded(random_values(size, 6), GetParam()),
+                               v = rounded(random_values(size, 7), GetParam());
+      const auto q = uploaded<4>(*backend_, in.q, {1, 6, tokens, s.head_dim}),
+                 own_k = uploaded<4>(*backend_, in.k, {1, 2, tokens, s.head_dim}),
+                 own_v = uploaded<4>(*backend_, in.v, {1, 2, tokens, s.head_dim}),
+                 past_k = uploaded<4>(*backend_, k, {1, 2, settled, s.head_dim}),
+                 past_v = uploaded<4>(*backend_, v, {1, 2, settled, s.head_dim});
+      AttentionInput input{.q = q.view(), .k = own_k.view(), .v = own_v.view(), .scale = in.scale};
+      input.past = PastKv(past_k.view(), past_v.view(), settled);
+      input.past.settling = settling;
+      const OwnedOperand out(*backend_, tokens, s.query_heads * s.head_dim);
+      backend_->attention(input, out);
+      const std::vector<float> found = out.values();
+      SCOPED_TRACE(testing::Message() << first << " first, " << step << " per step, " << tokens << " tokens");
+      for (std::size_t token = 0; token < tokens; ++token) {
+        Inputs read = in;
+        for (std::size_t head = 0; head < 2; ++head) {
+          const std::size_t count = settling.before(token) * s.head_dim;
+          std::copy_n(k.data() + head * settled * s.head_dim, count, read.k.data() + head * tokens * s.head_dim);
+          std::copy_n(v.data() + head * settled * s.head_dim, count, read.v.data() + head * tokens * s.head_dim);
+        }
+        for (std::size_t head = 0; head < s.query_heads; ++head) {
+          const auto expected = reference_row(read, 0, head, token);
+          const float* const row = found.data() + (token * s.query_heads + head) * s.head_dim;
+          for (std::size_t i = 0; i < s.head_dim; ++i)
+            ASSERT_NEAR(static_cast<double>(row[i]), expected[i], tolerance(s, GetParam())) << token << " " << head;
+        }
+      }
+    }
+}
+
 TEST_P(Attention, GivesTheMassThatEachKeyReceived) {
   for (const std::size_t past : {0, 1, 256, 300, 515}) {
     for (const auto& [window, softcap] : {std::pair<std::size_t, float>{0, 0.0F}, {1, 0.0F}, {200, 0.0F}, {0, 2.0F}}) {

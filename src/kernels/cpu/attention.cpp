@@ -40,8 +40,9 @@ struct States {
 };
 
 /// Returns the packed runs that queries of (member, head) read, oldest first.
-std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, const std::byte* packed, std::size_t bytes,
-                                 std::size_t member, std::size_t head) {
+/// @param position  of the first own token
+std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, std::size_t position, const std::byte* packed,
+                                 std::size_t bytes, std::size_t member, std::size_t head) {
   std::vector<cpu::KeyRun> runs;
   for (const auto& [states, causal] : {std::pair(past, false), std::pair(own, true)}) {
     const std::size_t from = states.members == 1 ? 0 : member;
@@ -49,9 +50,8 @@ std::vector<cpu::KeyRun> runs_of(const States& past, const States& own, const st
       const std::size_t index = states.first_chunk + (from * states.heads + head) * states.chunks() + chunk;
       runs.push_back({.chunk = packed + index * bytes,
                       .count = states.count(chunk),
-                      .first_token = chunk * StatesLayout::kChunk,
                       .causal = causal,
-                      .position = (causal ? past.tokens : 0) + chunk * StatesLayout::kChunk});
+                      .position = (causal ? position : 0) + chunk * StatesLayout::kChunk});
     }
   }
   return runs;
@@ -86,7 +86,8 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
   if (input.q.empty()) return;
   if (cpu::are_few_tokens(input)) return cpu::few_tokens_attention(input, compute_type(), out, threads_, row_scratch_);
   const std::size_t members = input.q.extent(0), query_heads = input.q.extent(1), tokens = input.q.extent(2),
-                    head_dim = input.q.extent(3), kv_heads = input.k.extent(1), group = query_heads / kv_heads;
+                    head_dim = input.q.extent(3), kv_heads = input.k.extent(1), group = query_heads / kv_heads,
+                    before = input.past.tokens_before();
   const StatesLayout layout(*products_, head_dim);
   const States past(input.past);
   States own({input.k, input.v, tokens});
@@ -101,7 +102,8 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
                                    .softcap = input.softcap,
                                    .window = input.window,
                                    .chunk = input.chunk,
-                                   .first_position = input.first_position});
+                                   .first_position = input.first_position,
+                                   .settling = input.past.settling});
   reserve_scratch(
       std::max(block.scratch_bytes(), (StatesLayout::kChunk * head_dim + 2 * past.read_floats()) * sizeof(float)));
   packed_states_.reserve((own.first_chunk + own.all_chunks()) * layout.chunk_bytes());
@@ -119,14 +121,13 @@ void CpuBackend::attention(const AttentionInput& input, Operand out) {
     const cpu::QueryBlock queries{
         .q = input.q.data() + (unit * tokens + first) * head_dim,
         .head_stride = tokens * head_dim,
-        .first_token = first,
         .tokens = std::min(step, tokens - first),
-        .position = past.tokens + first,
+        .position = before + first,
         .sinks = input.sinks.empty() ? nullptr : input.sinks.data() + head,
         .out = static_cast<std::byte*>(out.data) + (row * out.columns + column) * item_size(compute_type()),
         .out_stride = out.columns};
     const std::size_t worker = cpu::this_worker();
-    const auto runs = runs_of(past, own, packed, layout.chunk_bytes(), member, head / group);
+    const auto runs = runs_of(past, own, before, packed, layout.chunk_bytes(), member, head / group);
     if (!block.run(queries, runs, worker, scratch_[worker].data())) refused = true;
   }
   cpu::require(!refused, "attention", "its products to run");

@@ -16,8 +16,6 @@ namespace {
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 constexpr std::size_t kHeightStep = 16;  // rows per head are rounded up to it, to limit the number of compiled sizes
 
-constexpr std::ptrdiff_t kFarBefore = PTRDIFF_MIN / 2;
-
 void narrow(const float* from, std::size_t count, float* to) { std::copy_n(from, count, to); }
 void narrow(const float* from, std::size_t count, std::uint16_t* to) {
   std::transform(from, from + count, to, f32_to_bf16);
@@ -30,13 +28,14 @@ std::size_t round_up(std::size_t value, std::size_t step) { return (value + step
 /// The working set of one block, which fits a private cache. R rows = heads · height.
 struct AttentionBlock::Rows {
   std::size_t height;
-  void* q;          // [R, head_dim] in the compute type
-  float* scores;    // [R, width]
-  void* p;          // [R, width] in the compute type; in f32 the same memory as scores
-  float* mix;       // [slice][R, channels]
-  float* largest;   // [R] running maximum
-  float* sum;       // [R, kSumLanes] running sum per lane; lanes are added only at the end
-  float* decrease;  // [R] of the current run: correction of the earlier runs
+  void* q;                   // [R, head_dim] in the compute type
+  float* scores;             // [R, width]
+  void* p;                   // [R, width] in the compute type; in f32 the same memory as scores
+  float* mix;                // [slice][R, channels]
+  float* largest;            // [R] running maximum
+  float* sum;                // [R, kSumLanes] running sum per lane; lanes are added only at the end
+  float* decrease;           // [R] of the current run: correction of the earlier runs
+  std::size_t *begin, *end;  // [height] of the current run: keys that a token reads
 };
 
 AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout, std::size_t heads, std::size_t tokens,
@@ -46,12 +45,10 @@ AttentionBlock::AttentionBlock(ProductEngine& engine, const StatesLayout& layout
       heads_(heads),
       tokens_(tokens),
       height_(round_up(tokens, kHeightStep)),
+      rule_(rule),
       scale_((rule.softcap > 0 ? rule.softcap : rule.scale) * 0x1.715476p0F),
       inverse_cap_(rule.softcap > 0 ? rule.scale / rule.softcap : 0),
-      sink_scale_(1 / (rule.softcap > 0 ? rule.softcap : rule.scale)),
-      window_(rule.window),
-      chunk_(rule.chunk),
-      first_position_(rule.first_position) {
+      sink_scale_(1 / (rule.softcap > 0 ? rule.softcap : rule.scale)) {
   const std::size_t last = total_tokens % tokens == 0 ? tokens : total_tokens % tokens;
   last_height_ = round_up(last, kHeightStep);
   for (std::size_t width = StatesLayout::kWidthStep; width <= StatesLayout::kChunk; width += StatesLayout::kWidthStep) {
@@ -95,7 +92,7 @@ const AttentionBlock::Products& AttentionBlock::products(bool last_block, std::s
 std::size_t AttentionBlock::scratch_bytes() const noexcept {
   const std::size_t rows = heads_ * height_, item = item_size(engine_->type());
   return rows * (layout_->head_dim() * (item + 4) + StatesLayout::kChunk * (4 + 2) + (2 + kSumLanes) * sizeof(float)) +
-         8 * 64;
+         2 * height_ * sizeof(std::size_t) + 10 * 64;
 }
 
 AttentionBlock::Rows AttentionBlock::carve(std::size_t height, void* scratch) const noexcept {
@@ -112,6 +109,8 @@ AttentionBlock::Rows AttentionBlock::carve(std::size_t height, void* scratch) co
   carved.largest = reinterpret_cast<float*>(take(rows * sizeof(float)));
   carved.sum = reinterpret_cast<float*>(take(rows * kSumLanes * sizeof(float)));
   carved.decrease = reinterpret_cast<float*>(take(rows * sizeof(float)));
+  carved.begin = reinterpret_cast<std::size_t*>(take(height * sizeof(std::size_t)));
+  carved.end = reinterpret_cast<std::size_t*>(take(height * sizeof(std::size_t)));
   return carved;
 }
 
@@ -126,29 +125,31 @@ void AttentionBlock::gather(const QueryBlock& block, const Rows& rows) const noe
   }
 }
 
-/// Returns true if even the block's first query does not read the run's last key.
-bool AttentionBlock::is_unread(const QueryBlock& block, const KeyRun& run) const noexcept {
-  return run.position + run.count <= oldest_row(block.position, window_, chunk_, first_position_);
+/// Returns the keys of a run that a token reads.
+AttentionBlock::KeyRange AttentionBlock::keys_read(const KeyRun& run, std::size_t position) const noexcept {
+  const auto key = [&](std::size_t row) { return std::min(run.count, row - std::min(row, run.position)); };
+  const std::size_t oldest = oldest_row(position, rule_.window, rule_.chunk, rule_.first_position);
+  if (rule_.settling.step == 0) return {key(oldest), run.causal ? key(position + 1) : run.count};
+  const std::size_t settled = rule_.settling.before(position);
+  return run.causal ? KeyRange{key(settled), key(position + 1)} : KeyRange{0, key(settled)};
 }
 
 /// Returns the input of the online softmax for this block's scores against `run`.
 ScoreTile AttentionBlock::tile_of(const QueryBlock& block, const KeyRun& run, std::size_t width,
                                   const Rows& rows) const noexcept {
-  const auto offset = [](std::size_t a, std::size_t b) {
-    return static_cast<std::ptrdiff_t>(a) - static_cast<std::ptrdiff_t>(b);
-  };
+  for (std::size_t token = 0; token < rows.height; ++token) {
+    const KeyRange read = keys_read(run, block.position + token);
+    rows.begin[token] = std::min(read.begin, width);  // `width` limits only unused rows beyond the last token
+    rows.end[token] = std::min(read.end, width);
+  }
   return {.bf16 = engine_->type() == DType::kBF16,
           .rows = heads_ * rows.height,
           .height = rows.height,
           .width = width,
           .scores = rows.scores,
           .p = rows.p,
-          .first_begin = window_ > 0 ? offset(block.position + 1, window_ + run.position) : kFarBefore,
-          .first_end = run.causal ? offset(block.first_token + 1, run.first_token) : offset(run.count, 0),
-          .chunk = chunk_,
-          .token_position = first_position_ + block.position,
-          .key_position = first_position_ + run.position,
-          .count = std::min(run.count, width),  // `width` limits only unused rows beyond the last token
+          .begin = rows.begin,
+          .end = rows.end,
           .scale = scale_,
           .inverse_cap = inverse_cap_,
           .largest = rows.largest,
@@ -214,12 +215,10 @@ bool AttentionBlock::run(const QueryBlock& block, const std::vector<KeyRun>& run
   else
     gather<float>(block, rows);
   begin(block, rows);
-  const std::size_t end = block.first_token + block.tokens;
   bool done = true, first = true;
   for (const KeyRun& run : runs) {
-    if (is_unread(block, run)) continue;
-    if (run.causal && run.first_token >= end) break;
-    const std::size_t needed = run.causal ? std::min(run.count, end - run.first_token) : run.count;
+    const std::size_t needed = keys_read(run, block.position + block.tokens - 1).end;
+    if (needed == 0 || keys_read(run, block.position).begin == run.count) continue;
     const Products& chosen = products(block.tokens != tokens_, round_up(needed, StatesLayout::kWidthStep));
     done &= chosen.scores->run(worker, {.x = rows.q, .packed = run.chunk, .out = rows.scores});
     loops().soften(tile_of(block, run, chosen.width, rows));

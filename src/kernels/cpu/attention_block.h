@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/attention_ops.h"
 #include "kernels/cpu/packed_states.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/simd/loops.h"
@@ -14,18 +15,17 @@ namespace kvs::cpu {
 /// A packed run of keys, as seen by one block of queries.
 struct KeyRun {
   const std::byte* chunk;
-  std::size_t count;        // number of keys
-  std::size_t first_token;  // causal runs: the token of key 0; the query of token t reads keys 0 … t − first_token
-  bool causal;
-  std::size_t position;  // position of key 0, counted over the past and the member's own tokens
+  std::size_t count;     // number of keys
+  bool causal;           // keys of the call's own tokens
+  std::size_t position;  // of key 0, counted over the past and the member's own tokens
 };
 
-/// The queries of one KV head's group for tokens [first_token, first_token + tokens) of one member.
+/// The queries of one KV head's group for some tokens of one member.
 struct QueryBlock {
-  const float* q;  // of token first_token in the group's first head
+  const float* q;  // of the first token in the group's first head
   std::size_t head_stride;
-  std::size_t first_token, tokens;
-  std::size_t position;  // position of first_token, counted as in KeyRun
+  std::size_t tokens;
+  std::size_t position;  // of the first token, counted as in KeyRun
   const float* sinks;    // of the group's heads, or null
   void* out;             // output of that token and head
   std::size_t out_stride;
@@ -38,6 +38,7 @@ struct ScoreRule {
   std::size_t window;          // 0: none
   std::size_t chunk;           // 0: none
   std::size_t first_position;  // of the oldest key, with chunks
+  Settling settling;
 };
 
 /// Attention of blocks of queries over runs of keys by an online softmax. The running maximum, sum and mix of each
@@ -61,6 +62,9 @@ class AttentionBlock {
 
  private:
   struct Rows;
+  struct KeyRange {
+    std::size_t begin, end;
+  };
   struct Products {
     std::shared_ptr<const Product> scores = {};                                  // [rows, width]
     std::vector<std::shared_ptr<const Product>> first_mix = {}, later_mix = {};  // [slice], over `width` keys
@@ -72,7 +76,7 @@ class AttentionBlock {
   template <class T>
   void gather(const QueryBlock& block, const Rows& rows) const noexcept;
   void begin(const QueryBlock& block, const Rows& rows) const noexcept;
-  bool is_unread(const QueryBlock& block, const KeyRun& run) const noexcept;
+  KeyRange keys_read(const KeyRun& run, std::size_t position) const noexcept;
   ScoreTile tile_of(const QueryBlock& block, const KeyRun& run, std::size_t width, const Rows& rows) const noexcept;
   void rescale_mix(const Rows& rows) const noexcept;
   void finish(const QueryBlock& block, const Rows& rows) const noexcept;
@@ -82,10 +86,10 @@ class AttentionBlock {
   ProductEngine* engine_;
   const StatesLayout* layout_;
   std::size_t heads_, tokens_, height_, last_height_;  // heights: rows per head (tokens rounded up)
-  float scale_;                                        // includes log2(e), because weights are powers of 2, and a cap
-  float inverse_cap_;                                  // scores are tanh(q·k · inverse_cap_); 0: no cap
-  float sink_scale_;                                   // of sinks, to logits before `scale_`
-  std::size_t window_, chunk_, first_position_;
+  ScoreRule rule_;
+  float scale_;                        // includes log2(e), because weights are powers of 2, and a cap
+  float inverse_cap_;                  // scores are tanh(q·k · inverse_cap_); 0: no cap
+  float sink_scale_;                   // of sinks, to logits before `scale_`
   std::vector<Products> products_[2];  // [last block][width / kWidthStep − 1]
 };
 

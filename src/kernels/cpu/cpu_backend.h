@@ -59,6 +59,7 @@ class CpuBackend : public Backend {
   void rope(BackendView<float, 4> x, const RopeTable& table, std::size_t first_position, RopeDirection direction,
             std::span<const std::uint8_t> chunks) override;
   void attention(const AttentionInput& input, Operand out) override;
+  bool attends_settling() const override { return true; }
   void spectrum_attention(const AttentionInput& input, const KeySpectrum& spectrum, Operand out) override;
   void encode_rows(BackendView<const float, 4> rows, std::size_t first, std::size_t count, const StoredRows& held,
                    std::size_t at) override;

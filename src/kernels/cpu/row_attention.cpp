@@ -151,7 +151,7 @@ void write_mass(const AttentionInput& in, const Layout& l, std::size_t head, std
 bool are_few_tokens(const AttentionInput& in) noexcept {
   constexpr std::size_t kFew = 8;
   const std::size_t tokens = in.q.extent(2), group = in.q.extent(1) / in.k.extent(1);
-  const bool fits = tokens <= kFew && group * tokens <= kMaxQueryRows;
+  const bool fits = tokens <= kFew && group * tokens <= kMaxQueryRows && in.past.settling.step == 0;
   return (in.past.count() > 0 || !in.mass.empty()) && fits;
 }
 

@@ -58,6 +58,7 @@ void CudaBackend::spectrum_attention(const AttentionInput& input, const KeySpect
 void CudaBackend::attention(const AttentionInput& input, Operand out) {
   check_attention(input, out);
   refuse_sinks(input.sinks);
+  cuda::require(input.past.settling.step == 0, "attention", "rows that do not settle");
   check_head_dim(input.q.extent(3));
   if (input.q.empty()) return;
   const PastKv past = plain_past(input.past);

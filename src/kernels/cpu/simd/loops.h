@@ -40,15 +40,12 @@ struct PanelProduct {
 struct ScoreTile {
   bool bf16;
   std::size_t rows, height, width;
-  float* scores;                          // [row, width]: q·k
-  void* p;                                // [row, width], weights of the values: bf16, or f32 in the memory of scores
-  std::ptrdiff_t first_begin, first_end;  // token t reads keys [first_begin + t, first_end + t), clipped to [0, count)
-  std::size_t chunk;                      // above 0: a token reads keys from the beginning of its own chunk on
-  std::size_t token_position, key_position;  // with chunks: of token 0 and of key 0
-  std::size_t count;                         // number of keys, at most width
-  float scale;                               // weights are 2^((score − largest) · scale)
-  float inverse_cap;                         // above 0: scores become tanh(q·k · inverse_cap)
-  float *largest, *sum, *decrease;           // running: [row], [row, kSumLanes]; [row]: correction of earlier runs
+  float* scores;                    // [row, width]: q·k
+  void* p;                          // [row, width], weights of the values: bf16, or f32 in the memory of scores
+  const std::size_t *begin, *end;   // [token]: range of keys that its rows read, within the width
+  float scale;                      // weights are 2^((score − largest) · scale)
+  float inverse_cap;                // above 0: scores become tanh(q·k · inverse_cap)
+  float *largest, *sum, *decrease;  // running: [row], [row, kSumLanes]; [row]: correction of earlier runs
 };
 
 /// A few rows of queries against a run of keys in their stored layout, for attention without packed operands.

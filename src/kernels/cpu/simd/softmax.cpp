@@ -41,26 +41,13 @@ Lanes exponentiate(const float* scores, std::size_t count, std::size_t width, fl
   return sum;
 }
 
-/// Returns the end (or beginning) of the keys that a row reads. Rows beyond the block's last token are clipped.
-std::size_t key(std::ptrdiff_t first, std::size_t token, std::size_t count) {
-  const std::ptrdiff_t at = first + static_cast<std::ptrdiff_t>(token);
-  return at <= 0 ? 0 : (static_cast<std::size_t>(at) < count ? static_cast<std::size_t>(at) : count);
-}
-
-/// Returns the first key that a token reads.
-std::size_t first_key(const ScoreTile& tile, std::size_t token) {
-  if (tile.chunk == 0) return key(tile.first_begin, token, tile.count);
-  const std::size_t oldest = (tile.token_position + token) / tile.chunk * tile.chunk;
-  return key(static_cast<std::ptrdiff_t>(oldest) - static_cast<std::ptrdiff_t>(tile.key_position), 0, tile.count);
-}
-
 /// Caps a row's scores. Keys before those that the row reads get the score −∞.
 void reshape(const ScoreTile& tile, std::size_t row) {
   float* scores = tile.scores + row * tile.width;
   if (tile.inverse_cap > 0)
     for (std::size_t at = 0; at < tile.width; at += kLanes)
       store(scores + at, tanh(load(scores + at) * tile.inverse_cap));
-  const std::size_t begin = first_key(tile, row % tile.height);
+  const std::size_t begin = tile.begin[row % tile.height];
   for (std::size_t at = 0; at < begin; ++at) scores[at] = kNothing;
 }
 
@@ -69,7 +56,7 @@ void soften_as(const ScoreTile& tile) {
   for (std::size_t row = 0; row < tile.rows; ++row) {
     reshape(tile, row);
     const float before = tile.largest[row];
-    const float found = largest_of(tile.scores + row * tile.width, key(tile.first_end, row % tile.height, tile.count));
+    const float found = largest_of(tile.scores + row * tile.width, tile.end[row % tile.height]);
     const float now = found > before ? found : before;
     tile.largest[row] = now;
     // While all scores are −∞, subtracts nothing: −∞ − −∞ would be NaN.
@@ -79,8 +66,8 @@ void soften_as(const ScoreTile& tile) {
     store(tile.decrease + row, exp2(load(tile.decrease + row) * tile.scale));
   for (std::size_t row = 0; row < tile.rows; ++row) {
     const float base = tile.largest[row] == kNothing ? 0.0F : tile.largest[row];
-    const Lanes fresh = exponentiate(tile.scores + row * tile.width, key(tile.first_end, row % tile.height, tile.count),
-                                     tile.width, base, tile.scale, static_cast<T*>(tile.p) + row * tile.width);
+    const Lanes fresh = exponentiate(tile.scores + row * tile.width, tile.end[row % tile.height], tile.width, base,
+                                     tile.scale, static_cast<T*>(tile.p) + row * tile.width);
     float* sum = tile.sum + row * kSumLanes;
     store(sum, load(sum) * tile.decrease[row] + fresh);
   }
