@@ -161,11 +161,13 @@ class Codec:
     """A config of `kvcalibrate transform`, open. Any number of threads may use it at the same time.
     @param kv_heads, head_dim  [layer] of the caller's model; absent: those of the config, without a check
     @param sha256  the digest of the model's weights; absent: any weights
+    @member config  the document of the config
     @raises CodecError, ConfigError, OSError without a library"""
 
     def __init__(self, config, kv_heads=None, head_dim=None, sha256=None, threads=0):
         self._library, self._codec = _library(), _pointer()  # a null pointer: closed
-        model = read_config(config)["model"]
+        self.config = read_config(config)
+        model = self.config["model"]
         without = model.get("layers_without_cache", [])
 
         def sizes(given, name):
@@ -209,6 +211,15 @@ class Codec:
         group.layers = tuple(group._layers[:group.count])
         return group
 
+    def bound(self, layer, tokens, first_position=0, coded_before=0, outliers_before=0):
+        """The largest size of a stream of encode_group()."""
+        return self._bound(_Block(layer, tokens, first_position, coded_before, outliers_before))
+
+    def _bound(self, block):
+        bound = _size()
+        self._call("bound", self._codec, ctypes.byref(block), ctypes.byref(bound))
+        return bound.value
+
     def _states(self, group, states, inputs, rotated):
         """@return the number of tokens; the structs of states and of inputs"""
         if len(states) != group.count:
@@ -243,10 +254,10 @@ class Codec:
         @param inputs  [token, channel] where rows are predicted: what the first layer projects to queries, keys and
         values; the embedding after the layer's norm"""
         tokens, structs, predicted = self._states(self.group(layer), states, inputs, rotated)
-        block, bound = _Block(layer, tokens, first_position, coded_before, outliers_before), _size()
-        self._call("bound", self._codec, ctypes.byref(block), ctypes.byref(bound))
-        stream, size = ctypes.create_string_buffer(bound.value), _size()
-        self._call("encode_group", self._codec, ctypes.byref(block), structs, predicted, stream, bound.value,
+        block = _Block(layer, tokens, first_position, coded_before, outliers_before)
+        bound, size = self._bound(block), _size()
+        stream = ctypes.create_string_buffer(bound)
+        self._call("encode_group", self._codec, ctypes.byref(block), structs, predicted, stream, bound,
                    ctypes.byref(size))
         return ctypes.string_at(stream, size.value)
 
