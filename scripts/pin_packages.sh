@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Pins the Python packages of tests. Writes FILE.txt from FILE.in: every package that FILE.in needs, with its version
-# and the SHA-256 of its file for this Python and processor. Installs nothing. Needs python3-venv, which
-# `scripts/setup.sh build` installs. Usage: pin_packages.sh FILE.in...
+# and the SHA-256 of its file for this Python and processor; only those in FILE.in if its first line is `# without
+# dependencies`. Installs nothing. Needs python3-venv, which `scripts/setup.sh build` installs.
+# Usage: pin_packages.sh FILE.in...
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check --upgrade pip  # resolves from metadata alone
 for wanted in "$@"; do
-  "$work/venv/bin/pip" install --quiet --dry-run --ignore-installed --report "$work/report" -r "$wanted"
+  options=(--quiet --dry-run --ignore-installed --report "$work/report" -r "$wanted")
+  [[ $(head -n 1 "$wanted") != "# without dependencies" ]] || options+=(--no-deps)
+  "$work/venv/bin/pip" install "${options[@]}"
   "$work/venv/bin/python" - "$work/report" "${wanted##*/}" >"$work/pinned" <<'PYTHON'
 import json, sys
 

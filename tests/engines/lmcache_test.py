@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The serde of LMCache: chunks of SmolLM2 pass LMCache's storage manager and its adapter `fs`, and the model continues
-from what comes back. The requirements are without lmcache, which depends on packages of CUDA. Skips unless its wheel
-and the packages that it imports are installed into the venv: docs/results/engines.md lists them."""
+from what comes back. Runs in a venv of lmcache.txt (in_venv.sh)."""
 
 import argparse
 import json
 import os
 import shutil
-import sys
 import time
 
-try:
-    from lmcache.v1.distributed.api import GroupedObjectKeys, MemoryLayoutDesc, ObjectKey, PrefetchTaskSpec
-    from lmcache.v1.distributed.config import add_storage_manager_args, parse_args_to_config
-    from lmcache.v1.distributed.storage_manager import StorageManager
-except ImportError as error:
-    print(f"skipped: no lmcache ({error})")
-    sys.exit(77)
-
 import torch
+from lmcache.v1.distributed.api import GroupedObjectKeys, MemoryLayoutDesc, ObjectKey, PrefetchTaskSpec
+from lmcache.v1.distributed.config import add_storage_manager_args, parse_args_to_config
+from lmcache.v1.distributed.storage_manager import StorageManager
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 
 from adapters import CACHE, evaluate, load_model
@@ -29,7 +22,7 @@ from kvspectrum.codec import CodecError, ConfigError  # noqa: E402
 from kvspectrum.lmcache import ChunkCoder, register  # noqa: E402
 
 CHUNK, PROMPT, CONTINUATION = 256, 512, 64
-STORE, CONFIG = FOLDER / "lmcache", FOLDER / "lmcache.json"
+STORE, CONFIG = FOLDER / "lmcache-chunks", FOLDER / "lmcache.json"
 
 
 def storage_manager(config):

@@ -8,7 +8,7 @@ here=$(dirname "$0") requirements=$(dirname "$0")/requirements.txt
 folder=$1
 mkdir -p "$folder"
 if ! cmp -s "$requirements" "$folder/ready"; then
-  rm -rf "$folder/ready" "$folder/venv" "$folder/oldest" "$folder/kvpress" "$folder/llama.cpp"
+  rm -rf "$folder/ready" "$folder/venv" "$folder/oldest" "$folder/lmcache" "$folder/press" "$folder/llama.cpp"
   python3 -m venv "$folder/venv"
   # The library is compiled below.
   if ! CMAKE_ARGS=-DLLAMA_BUILD=OFF "$folder/venv/bin/pip" install --quiet --disable-pip-version-check \
