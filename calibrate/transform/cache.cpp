@@ -58,10 +58,11 @@ class TransformCache final : public LayerCache {
 
   /// Restores everything, rotated, for each group of tokens that must be processed separately, and then attends.
   void attend_states(LayerStates& states, const Operand& out) {
+    if (attends_at_once(states)) return attend_at_once(states, out);
     Backend& backend = states.backend;
-    const std::size_t tokens = states.tokens(), base = group_->start(), first = tokens_at_once(states);
-    TokenRows past = first > 0 ? attend_at_once(states, first, out) : group_->read(states, layer_);
-    for (std::size_t at = first, count = 0; at < tokens; at += count) {
+    const std::size_t tokens = states.tokens(), base = group_->start();
+    TokenRows past = group_->read(states, layer_);
+    for (std::size_t at = 0, count = 0; at < tokens; at += count) {
       count = group_->products().recent == 0 ? tokens : std::min(tokens - at, group_->room(layer_));
       const CallTokens some(states, at, count);
       group_->keep(some.states, layer_);
@@ -77,67 +78,69 @@ class TransformCache final : public LayerCache {
     }
   }
 
-  /// Returns the number of tokens of a text's first call that attend_at_once() takes: those before the last step of
-  /// coding, whose bytes are the call's peak. (Not so in the storage form, where rows wait for a whole block.)
-  std::size_t tokens_at_once(const LayerStates& states) const noexcept {
+  /// Returns true for a text's first call if it is long enough. (Not in the storage form: rows wait for a whole block.)
+  bool attends_at_once(const LayerStates& states) const noexcept {
     const TransformProducts& products = group_->products();
-    const std::size_t sinks = products.sinks, recent = products.recent;
     const bool is_new = group_->layers() == 1 && group_->end(layer_) == 0 && states.window + states.chunk == 0;
-    if (!is_new || products.entropy != nullptr || recent == 0 || states.tokens() < sinks + 4 * recent) return 0;
-    return sinks + ((states.tokens() - sinks) / recent - 1) * recent;
+    return is_new && products.entropy == nullptr && products.recent > 0 &&
+           states.tokens() >= products.sinks + 4 * products.recent;
   }
 
   /// Number of tokens that wait at once in attend_at_once().
   static constexpr std::size_t kCodedAtOnce = 256;
 
-  /// Codes tokens [0, count) of a text before they attend: what a token reads does not depend on the tokens after it.
-  /// The states that each token reads have the bits of attend_states(). @return everything, as attend_states() restores
-  TokenRows attend_at_once(LayerStates& states, std::size_t count, const Operand& out) {
+  /// Codes a text before it attends: what a token reads does not depend on the tokens after it. The states that each
+  /// token reads have the bits of attend_states().
+  void attend_at_once(LayerStates& states, const Operand& out) {
     Backend& backend = states.backend;
-    const std::size_t sinks = group_->products().sinks, recent = group_->products().recent;
-    const CallTokens all(states, 0, count);
-    std::vector<TokenRows::Part> older;
+    const std::size_t tokens = states.tokens(), sinks = group_->products().sinks, recent = group_->products().recent;
+    // From here on in steps, as the bytes of the last one are the call's peak.
+    const std::size_t steps_from = sinks + ((tokens - sinks) / recent - 1) * recent;
+    std::vector<TokenRows::Part> settled;
     std::size_t coded = 0;
-    for (std::size_t first = 0, some = 0; first < count; first += some) {
-      some = std::min(kCodedAtOnce, count - first);
-      const CallTokens part(all.states, first, some);
+    for (std::size_t first = 0, some = 0; first < tokens; first += some) {
+      const bool in_steps = first >= steps_from;
+      some = in_steps ? std::min(tokens - first, group_->room(layer_)) : std::min(kCodedAtOnce, steps_from - first);
+      const CallTokens part(states, first, some);
       group_->keep(part.states, layer_);
-      if (some < count) {
-        put_rows(backend, part.states.k, all.states.k, first);
-        put_rows(backend, part.states.v, all.states.v, first);
-      }
+      put_rows(backend, part.states.k, states.k, first);
+      put_rows(backend, part.states.v, states.v, first);
       const std::size_t fresh = first + some - std::min(first + some, sinks + coded + recent);
-      if (fresh == 0) continue;
-      older.push_back(*group_->code_waiting(backend, fresh));
-      backend.rope(older.back().k.view(), states.rope, sinks + coded, RopeDirection::kForward, {});
-      coded += fresh;
+      std::optional<TokenRows::Part> older;
+      if (in_steps)
+        older = settle(backend);
+      else if (fresh > 0)
+        older = group_->code_waiting(backend, fresh);
+      if (!older) continue;
+      backend.rope(older->k.view(), states.rope, sinks + coded, RopeDirection::kForward, {});
+      coded += older->k.view().extent(2);
+      settled.push_back(*std::move(older));
     }
-    rotate_at(all.states, all.states.first_position);
+    rotate_at(states, states.first_position);
     TokenRows past;
-    if (sinks > 0) past.append(backend, all.states.k, all.states.v, 0, sinks);
-    for (const TokenRows::Part& part : older)
+    if (sinks > 0) past.append(backend, states.k, states.v, 0, sinks);
+    for (const TokenRows::Part& part : settled)
       past.append(backend, part.k.view(), part.v.view(), 0, part.k.view().extent(2));
-    attend_settling(all.states, past.held(), out);
-    past.append(backend, all.states.k, all.states.v, count - recent, recent);
-    return past;
+    attend_settling(states, past.held(), out);
   }
 
-  /// Attention of a text's first tokens, which wait for two steps of coding. @param settled  sinks and decoded tokens
+  /// Attention of a whole text, whose tokens wait for a step before they are coded.
+  /// @param settled  the sinks and the decoded tokens
   void attend_settling(const LayerStates& states, PastKv settled, const Operand& out) const {
     Backend& backend = states.backend;
-    const std::size_t count = states.tokens(), sinks = group_->products().sinks, recent = group_->products().recent;
-    if (backend.attends_settling()) {
-      settled.settling = {.first = sinks + 2 * recent, .step = recent};
-      return attend_rows(states, settled, operand_rows(backend, out, 0, count));
-    }
-    const StoredRows k(states.k, count), v(states.v, count);
-    for (std::size_t at = 0, step = sinks + 2 * recent; at < count; at += step, step = recent) {
-      const CallTokens some(states, at, step);
-      PastKv read;
-      if (at > 0)  // the last tokens have not been coded yet
-        read = {stored_range(settled.k, 0, at - recent), stored_range(settled.v, 0, at - recent),
-                stored_range(k, at - recent, recent), stored_range(v, at - recent, recent)};
-      attend_rows(some.states, read, operand_rows(backend, out, at, step));
+    const std::size_t tokens = states.tokens(), recent = group_->products().recent;
+    settled.settling = {.first = group_->products().sinks + 2 * recent, .step = recent};
+    if (backend.attends_settling()) return attend_rows(states, settled, out);
+    const StoredRows k(states.k, tokens), v(states.v, tokens);
+    for (std::size_t at = 0, count = settled.settling.first; at < tokens; at += count, count = recent) {
+      count = std::min(count, tokens - at);
+      const CallTokens some(states, at, count);
+      const std::size_t read = settled.settling.before(at);
+      PastKv past;
+      if (at > 0)
+        past = {stored_range(settled.k, 0, read), stored_range(settled.v, 0, read), stored_range(k, read, recent),
+                stored_range(v, read, recent)};
+      attend_rows(some.states, past, operand_rows(backend, out, at, count));
     }
   }
 

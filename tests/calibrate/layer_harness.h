@@ -27,6 +27,8 @@ class LayerHarness {
       : cache_(&cache), kv_heads_(kv_heads), head_dim_(head_dim), window_(window), angle_(angle) {}
 
   Backend& backend() const noexcept { return *backend_; }
+  /// @param backend  outlives the cache
+  void use(Backend& backend) noexcept { backend_ = &backend; }
 
   /// k, v: [kv_head, token, head_dim], `all` tokens, of which `count` from `token` on are fed as one group; queries are
   /// (query, 0, 0, …).

@@ -6,6 +6,7 @@
 
 #include "caches/full.h"
 #include "calibrate/transform/cache.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/calibrate/layer_harness.h"
 
 namespace kvs {
@@ -99,17 +100,29 @@ TEST_F(TransformCacheTest, HoldsTheSameAtOnceAndTokenByToken) {
       }
 }
 
+/// Attention reads rows in one form alone, as on a GPU.
+class UnsettledBackend final : public CpuBackend {
+ public:
+  using CpuBackend::CpuBackend;
+  bool attends_settling() const override { return false; }
+};
+
 TEST_F(TransformCacheTest, EveryTokenOfALongCallReadsWhatItReadsInShortCalls) {
   constexpr std::size_t kAll = 700, kStep = 23, kWide = kCoderHeads * kCoderWidth;
+  UnsettledBackend unsettled(DType::kF32, 1);
   const std::vector<float> k = test::random_values(kAll * kWide, 3), v = test::random_values(kAll * kWide, 4);
   for (const bool by_head : {false, true}) {
     for (const std::size_t recent : {8, 100, 300}) {
       SCOPED_TRACE(::testing::Message() << recent << " recent, by head " << by_head);
       const TransformLayer layer = by_head ? reversing_heads(recent) : reversing_layer(0.6F, 0.2, recent);
-      const auto whole = cache(layer), groups = cache(layer);
+      const auto whole = cache(layer), groups = cache(layer), other = cache(layer);
       test::LayerHarness at_once(*whole, kCoderHeads, kCoderWidth, 0, kCoderAngle),
-          stepwise(*groups, kCoderHeads, kCoderWidth, 0, kCoderAngle);
-      const std::vector<float> read = at_once.feed(k, v, kAll, 0, 0.7F, kAll);
+          stepwise(*groups, kCoderHeads, kCoderWidth, 0, kCoderAngle),
+          in_one_form(*other, kCoderHeads, kCoderWidth, 0, kCoderAngle);
+      in_one_form.use(unsettled);
+      const std::vector<float> read = at_once.feed(k, v, kAll, 0, 0.7F, kAll),
+                               others = in_one_form.feed(k, v, kAll, 0, 0.7F, kAll);
+      for (std::size_t n = 0; n < read.size(); ++n) ASSERT_NEAR(read[n], others[n], 1e-5) << n;
       std::size_t peak = 0;
       for (std::size_t first = 0; first < kAll; first += kStep) {
         const std::size_t count = std::min(kStep, kAll - first);
