@@ -105,12 +105,11 @@ class TransformCache final : public LayerCache {
       group_->keep(part.states, layer_);
       put_rows(backend, part.states.k, states.k, first);
       put_rows(backend, part.states.v, states.v, first);
-      const std::size_t fresh = first + some - std::min(first + some, sinks + coded + recent);
       std::optional<TokenRows::Part> older;
       if (in_steps)
         older = settle(backend);
-      else if (fresh > 0)
-        older = group_->code_waiting(backend, fresh);
+      else if (const std::size_t end = first + some, kept = sinks + coded + recent; end > kept)
+        older = group_->code_waiting(backend, end - kept);
       if (!older) continue;
       backend.rope(older->k.view(), states.rope, sinks + coded, RopeDirection::kForward, {});
       coded += older->k.view().extent(2);

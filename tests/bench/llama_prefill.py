@@ -23,7 +23,6 @@ def quantised(model, kind, folder):
     params = llama_cpp.llama_model_quantize_default_params()
     params.ftype = getattr(llama_cpp, "LLAMA_FTYPE_MOSTLY_" + kind)
     params.allow_requantize = True
-    params.pure = False
     if llama_cpp.llama_model_quantize(model.encode(), path, ctypes.byref(params)) != 0:
         raise SystemExit(f"llama_prefill.py: no weights in {kind}")
     return path

@@ -66,9 +66,9 @@ void choose(const float* cost, float* least, std::uint8_t* back) noexcept {
     for (std::size_t n = 0; n < kLanes; ++n) {
       const auto state = static_cast<std::uint8_t>(static_cast<std::size_t>(low.offset[n]) + n);
       const std::size_t window = n % kWindows;
-      const bool is_first = n < kWindows, equals = !is_first && low.cost[n] == least[window] && state < back[window];
-      if (!is_first && !equals && !(low.cost[n] < least[window])) continue;
-      least[window] = low.cost[n];
+      const float found = low.cost[n];
+      if (n >= kWindows && !(found < least[window] || (found == least[window] && state < back[window]))) continue;
+      least[window] = found;
       back[window] = state;
     }
   }
